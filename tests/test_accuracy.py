@@ -89,16 +89,12 @@ def test_a_log_has_units_of_its_own_and_no_spread():
         reprl.learn_log(log, epsilon=0.5, epsilon_units="spread", **options)
 
 
-def test_audits_comparisons_and_forecasts_take_units():
+def test_audits_take_units():
     mdp = reprl.make("river-swim-v0", horizon=4, n_states=3)
     epsilon = rescale_epsilon(0.5, "spread", mdp)
     given: dict[str, Any] = {"epsilon": 0.5, "epsilon_units": "spread"}
     report = reprl.audit(mdp, "reprl", 2, access="generative", seed=1, **given)
     assert report.options["epsilon"] == epsilon
-    assert reprl.compare(mdp, ["greedy"], access="generative", pairs=2, seed=1, **given).epsilon == epsilon
-    assert reprl.forecast(mdp, access="generative", seconds=0.0, **given) == reprl.forecast(
-        mdp, access="generative", seconds=0.0, epsilon=epsilon
-    )
 
 
 REFUSED = [
@@ -139,8 +135,6 @@ def test_every_command_with_an_epsilon_takes_its_units(tmp_path: Path, capsys):
     assert json.loads(capsys.readouterr().out)["runs"][0]["epsilon"] == wanted
     assert main(["audit", *world, *few, *units, "--pairs", "2", "--json"]) in (0, 1)
     assert json.loads(capsys.readouterr().out)["options"]["epsilon"] == wanted
-    assert main(["compare", *world, *few, *units, "--learner", "greedy", "--pairs", "2", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["epsilon"] == wanted
     assert main(["plan", *world, "--epsilon", "0.5", *units, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["epsilon"] == wanted
     assert main(["plan", "-S", "2", "-A", "2", "-H", "2", *units]) == 2

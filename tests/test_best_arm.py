@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 import reprl
 from reprl.coupling.spec import JOINT, CouplingSpec
-from reprl.paper.rep_var_bandit import ROUNDINGS, BestArms, Decision, paper_requirement, plan_best_arm
+from reprl.paper.rep_var_bandit import (
+    ROUNDINGS,
+    BestArms,
+    Decision,
+    best_arm,
+    multi_best_arm,
+    paper_requirement,
+    plan_best_arm,
+)
 from reprl.randomness import DataStream
 from tests import naive_decision
 from tests.naive_decision import Rule
@@ -38,7 +46,7 @@ def decision_of(rule: Rule) -> Decision:
 
 
 def decide(key: reprl.SharedKey, means: Any, sizes: Any, rule: Rule, **options: Any) -> BestArms:
-    return reprl.multi_best_arm(
+    return multi_best_arm(
         key, means, sizes, decision=decision_of(rule), **{"epsilon": EPSILON, "delta": DELTA, **options}
     )
 
@@ -292,11 +300,11 @@ def test_best_arm_is_right_and_agrees_with_itself(rho: float) -> None:
     parted, wrong, unshared, hasty = 0, 0, 0, 0
     for i in range(pairs):
         key, other = reprl.SharedKey(i), reprl.SharedKey(10**6 + i)
-        one, two = (reprl.best_arm(key, bandit(rng, means), 4, **ask) for _ in range(2))
+        one, two = (best_arm(key, bandit(rng, means), 4, **ask) for _ in range(2))
         parted += one != two
         wrong += (means[one] < 0.5 - 1e-12) + (means[two] < 0.5 - 1e-12)
-        unshared += one != reprl.best_arm(other, bandit(rng, means), 4, **ask)
-        one, two = (reprl.best_arm(key, bandit(rng, means), 4, plan=few, **ask) for _ in range(2))
+        unshared += one != best_arm(other, bandit(rng, means), 4, **ask)
+        one, two = (best_arm(key, bandit(rng, means), 4, plan=few, **ask) for _ in range(2))
         hasty += one != two
     assert keeps(parted, pairs, rho, power=0.85)
     assert keeps(wrong, 2 * pairs, delta, power=0.81)
@@ -313,7 +321,7 @@ def test_best_arm_makes_the_planned_pulls_and_reads_its_own_address() -> None:
 
     ask: dict[str, Any] = {"epsilon": 0.3, "rho": 0.2, "delta": 0.1}
     plan = plan_best_arm(3, **ask)
-    arms = [reprl.best_arm(reprl.SharedKey(i), pull, 3, **ask) for i in range(30)]
+    arms = [best_arm(reprl.SharedKey(i), pull, 3, **ask) for i in range(30)]
     assert calls[:3] == [(arm, plan.pulls) for arm in range(3)]
     law = [naive_decision.exponential_law([0.2, 0.6, 0.59], plan.temperature)]
     assert arms == [naive_decision.couple(reprl.SharedKey(i), law, "joint", 1)[0] for i in range(30)]
@@ -326,9 +334,7 @@ def test_best_arm_makes_the_planned_pulls_and_reads_its_own_address() -> None:
 @pytest.mark.parametrize("value", [1.5, -0.01, math.nan, math.inf, "0.5", None, True])
 def test_a_utility_outside_the_unit_interval_is_refused(value: Any) -> None:
     with pytest.raises(reprl.ReprlError, match=r"^pull\(1, n\) must lie in \[0, 1\], got ") as caught:
-        reprl.best_arm(
-            reprl.SharedKey(1), lambda arm, n: value if arm == 1 else 0.5, 2, epsilon=0.5, rho=0.3, delta=0.3
-        )
+        best_arm(reprl.SharedKey(1), lambda arm, n: value if arm == 1 else 0.5, 2, epsilon=0.5, rho=0.3, delta=0.3)
     assert repr(value) in str(caught.value)
 
 
@@ -353,7 +359,7 @@ def test_best_arm_refuses_bad_input(change: dict[str, Any], text: str) -> None:
         "delta": 0.1,
     }
     with pytest.raises(reprl.ReprlError, match=f"^{text}$"):
-        reprl.best_arm(**{**good, **change})
+        best_arm(**{**good, **change})
 
 
 @pytest.mark.parametrize(
@@ -376,7 +382,7 @@ def test_best_arm_refuses_bad_input(change: dict[str, Any], text: str) -> None:
 def test_multi_best_arm_refuses_bad_input(change: dict[str, Any], text: str) -> None:
     good = {"key": reprl.SharedKey(1), "means": [[0.5, 0.4]], "sizes": [10], "epsilon": 0.5, "delta": 0.1}
     with pytest.raises(reprl.ReprlError, match=f"^{text}$"):
-        reprl.multi_best_arm(**{**good, **change})
+        multi_best_arm(**{**good, **change})
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from scipy import stats
 import reprl
 from reprl.coupling.heavy_hitters import plan_heavy_hitters
 from reprl.lab.baselines import make_learner
+from reprl.learning.boost import boost
 from reprl.paper.rep_var_bandit import plan_best_arm
 from tests import naive, naive_decision
 from tests.statistics import FALSE_ALARM, chi_square_of, exceeds, keeps
@@ -60,7 +61,7 @@ def scattered(model: Model, key: reprl.SharedKey) -> reprl.Policy:
 def test_a_noisy_learner_is_boosted_below_what_it_is_rejected_at() -> None:
     """ρ = 0.02 over 400 pairs, false alarm 1e-6. Control: the learner itself is rejected there."""
     mdp, pairs = coin_world(), 400
-    boosted = reprl.boost(noisy, rho=0.02, delta=0.015, epsilon=1.0, runs=12)
+    boosted = boost(noisy, rho=0.02, delta=0.015, epsilon=1.0, runs=12)
     base_parted = boosted_parted = 0
     for i in range(pairs):
         key = reprl.SharedKey(i)
@@ -83,7 +84,7 @@ def test_the_reprl_learner_can_be_boosted(rule: str, epsilon: float, calls: int,
     base = make_learner("reprl", access="generative", rule=rule, epsilon=epsilon, samples=calls * 2 * 4 * 4)
     policies = [base(reprl.GenerativeModel(mdp, i), reprl.SharedKey(i // 2)) for i in range(2 * pairs)]
     assert exceeds(sum(policies[i] != policies[i + 1] for i in range(0, 2 * pairs, 2)), pairs, 0.03) < FALSE_ALARM
-    boosted = reprl.boost(base, rho=0.03, delta=0.029, epsilon=2.0, runs=10)
+    boosted = boost(base, rho=0.03, delta=0.029, epsilon=2.0, runs=10)
     policies = [boosted(reprl.GenerativeModel(mdp, i), reprl.SharedKey(i // 2)) for i in range(50)]
     assert keeps(sum(policies[i] != policies[i + 1] for i in range(0, 50, 2)), 25, 0.03, power=7e-05, finds=0.43)
     best = mdp.evaluate(mdp.solve().policy)
@@ -99,7 +100,7 @@ def test_the_better_of_two_candidates_is_chosen() -> None:
     def split(model: Model, key: reprl.SharedKey) -> reprl.Policy:
         return reprl.Policy(np.full((2, 2), int(key.uniforms(1)[0] < 0.5)))
 
-    boosted = reprl.boost(split, rho=0.1, delta=0.001, epsilon=0.5, runs=2)
+    boosted = boost(split, rho=0.1, delta=0.001, epsilon=0.5, runs=2)
     for i in range(20):
         assert boosted(reprl.EpisodicModel(mdp, i), reprl.SharedKey(i)) == reprl.Policy(np.ones((2, 2)))
 
@@ -112,7 +113,7 @@ def test_seeds_are_derived_from_the_key_alone_and_all_are_used() -> None:
         assert options == {"depth": 3}
         return [[0, 0], [0, 0]]
 
-    boosted = reprl.boost(spy, rho=0.2, delta=0.1, epsilon=1.0, runs=7)
+    boosted = boost(spy, rho=0.2, delta=0.1, epsilon=1.0, runs=7)
     policy = boosted(reprl.GenerativeModel(coin_world(), 1), reprl.SharedKey(3), depth=3)
     assert policy == reprl.Policy([[0, 0], [0, 0]])
     assert seen == {reprl.SharedKey(3).derive("seed", i): 14 for i in range(boosted.seeds)}
@@ -121,7 +122,7 @@ def test_seeds_are_derived_from_the_key_alone_and_all_are_used() -> None:
 @given(st.floats(1e-9, 0.49))
 def test_there_are_enough_seeds_and_not_many_more(delta: float) -> None:
     """A seed is bad with probability at most 0.32 (see below); all are with probability at most δ/3."""
-    seeds = reprl.boost(noisy, rho=0.495, delta=delta, epsilon=1.0).seeds
+    seeds = boost(noisy, rho=0.495, delta=delta, epsilon=1.0).seeds
     assert 0.32**seeds <= delta / 3
     assert seeds <= 1 + math.log(3 / delta) / math.log(2)
 
@@ -141,7 +142,7 @@ def test_no_more_than_32_percent_of_seeds_are_bad() -> None:
 
 
 def test_a_learner_without_a_heavy_hitter_is_refused_in_words() -> None:
-    boosted = reprl.boost(scattered, rho=0.1, delta=0.05, epsilon=1.0, runs=60)
+    boosted = boost(scattered, rho=0.1, delta=0.05, epsilon=1.0, runs=60)
     text = f"^no policy was learned in more than 60% of the runs under any of {boosted.seeds} seeds: .*0.1-replicable"
     with pytest.raises(reprl.ReprlError, match=text):
         boosted(reprl.GenerativeModel(coin_world(), 1), reprl.SharedKey(3))
@@ -169,7 +170,7 @@ def test_the_status_is_proven_only_for_a_proven_learner_and_the_proven_numbers(
     known = None
     if base is not None:
         known = reprl.Guarantee(rho=base[0], delta=base[1], epsilon=base[2], status=base[3], source="here")
-    boosted = reprl.boost(noisy, rho=0.1, delta=0.05, epsilon=0.4, base=known, runs=runs, pulls=pulls)
+    boosted = boost(noisy, rho=0.1, delta=0.05, epsilon=0.4, base=known, runs=runs, pulls=pulls)
     guarantee = boosted.guarantee
     assert guarantee.status == status
     assert (guarantee.rho, guarantee.delta, guarantee.epsilon) == (0.1, 0.05, 0.4)
@@ -179,7 +180,7 @@ def test_the_status_is_proven_only_for_a_proven_learner_and_the_proven_numbers(
 @pytest.mark.parametrize("pulls", [None, 37])
 def test_every_sample_of_learning_and_of_comparing_is_counted(pulls: int | None) -> None:
     model = reprl.GenerativeModel(coin_world(), 4)
-    boosted = reprl.boost(noisy, rho=0.2, delta=0.1, epsilon=1.0, runs=9, pulls=pulls)
+    boosted = boost(noisy, rho=0.2, delta=0.1, epsilon=1.0, runs=9, pulls=pulls)
     boosted(model, reprl.SharedKey(8))
     k = boosted.seeds
     found = {favourite(reprl.SharedKey(8).derive("seed", i), True) for i in range(k)}
@@ -191,7 +192,7 @@ def test_every_sample_of_learning_and_of_comparing_is_counted(pulls: int | None)
 
 def test_with_more_runs_than_candidates_are_needed_only_those_are_drawn() -> None:
     model = reprl.GenerativeModel(coin_world(), 4)
-    boosted = reprl.boost(noisy, rho=0.2, delta=0.1, epsilon=1.0, runs=50, pulls=1)
+    boosted = boost(noisy, rho=0.2, delta=0.1, epsilon=1.0, runs=50, pulls=1)
     boosted(model, reprl.SharedKey(8))
     k = boosted.seeds
     plan = plan_heavy_hitters(threshold=0.6, tolerance=0.05, rho=0.2 / (2 * k), delta=0.1 / (3 * k))
@@ -210,7 +211,7 @@ def test_candidates_that_always_pay_can_be_compared_at_any_number_of_pulls() -> 
     returns = [reprl.GenerativeModel(mdp, seed).mean_return(zero, 2**61 + 12345 * seed) for seed in range(50)]
     assert max(returns) > 7.0
     for seed in range(50):
-        boosted = reprl.boost(steady, rho=0.2, delta=0.1, epsilon=1.0, runs=2, pulls=2**61 + 12345 * seed)
+        boosted = boost(steady, rho=0.2, delta=0.1, epsilon=1.0, runs=2, pulls=2**61 + 12345 * seed)
         assert boosted(reprl.GenerativeModel(mdp, seed), reprl.SharedKey(seed)) == zero
 
 
@@ -228,11 +229,11 @@ def test_candidates_that_always_pay_can_be_compared_at_any_number_of_pulls() -> 
 )
 def test_bad_input_is_refused(change: dict[str, Any], text: str) -> None:
     with pytest.raises(reprl.ReprlError, match=f"^{text}$"):
-        reprl.boost(**{"learner": noisy, "rho": 0.1, "delta": 0.05, "epsilon": 1.0, **change})
+        boost(**{"learner": noisy, "rho": 0.1, "delta": 0.05, "epsilon": 1.0, **change})
 
 
 def test_a_boosted_learner_needs_a_shared_key() -> None:
-    boosted = reprl.boost(noisy, rho=0.1, delta=0.05, epsilon=1.0, runs=2)
+    boosted = boost(noisy, rho=0.1, delta=0.05, epsilon=1.0, runs=2)
     with pytest.raises(reprl.ReprlError, match=r"^shared key must be a reprl.SharedKey, got 7$"):
         boosted(reprl.GenerativeModel(coin_world(), 1), 7)  # type: ignore[arg-type]
 

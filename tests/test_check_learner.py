@@ -11,6 +11,8 @@ import pytest
 
 import reprl
 from reprl.lab.baselines import learners, make_learner
+from reprl.learning.boost import boost
+from reprl.learning.learner import learner as bound_learner
 from reprl.learning.protocol import name_of
 from reprl.learning.settings import RULES
 
@@ -48,10 +50,10 @@ def test_every_learner_of_the_package_keeps_the_contract(name: str, access: str,
     ids=["sampled", "canonical"],
 )
 def test_bound_and_boosted_learners_keep_it_too(options: dict[str, Any]) -> None:
-    base = reprl.learner(access="generative", **options)
+    base = bound_learner(access="generative", **options)
     reprl.check_learner(base)
     reprl.check_learner(base.run, access="generative")
-    boosted = reprl.boost(base, rho=0.3, delta=0.2, epsilon=2.0, runs=2, pulls=10)
+    boosted = boost(base, rho=0.3, delta=0.2, epsilon=2.0, runs=2, pulls=10)
     reprl.check_learner(boosted, access="generative")
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import reprl
 from reprl.learning import practical_episodic as episodic
+from reprl.learning.learner import learner as bound_learner
 from reprl.learning.loss import ignoring_cost
 from reprl.learning.practical import decide
 from reprl.mdp.dynamics import Data
@@ -255,7 +256,7 @@ def test_the_papers_constants_are_refused_with_their_number(lock: reprl.TabularM
 
 
 def test_models_must_fit_the_access(lock: reprl.TabularMDP) -> None:
-    learner = reprl.learner(access="episodic", rule="sampled")
+    learner = bound_learner(access="episodic", rule="sampled")
     allowed = r"a reprl\.EpisodicModel or a reprl\.GymnasiumModel"
     with pytest.raises(reprl.ReprlError, match=f"^model must be {allowed} for access='episodic', got "):
         learner(reprl.GenerativeModel(lock, 1), reprl.SharedKey(1))

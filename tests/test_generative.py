@@ -16,6 +16,7 @@ import pytest
 
 import reprl
 from reprl.coupling.spec import CouplingName
+from reprl.learning.learner import learner as bound_learner
 from reprl.learning.practical import decide
 from reprl.learning.practical_parallel import plan_calls
 from reprl.learning.settings import Settings
@@ -27,7 +28,7 @@ from tests.statistics import FALSE_ALARM, exceeds, keeps
 
 EPSILON = 0.3
 learn = partial(reprl.learn, access="generative", rule="sampled")
-learner_of = partial(reprl.learner, access="generative", rule="sampled")
+learner_of = partial(bound_learner, access="generative", rule="sampled")
 generative = partial(Settings, access="generative", rule="sampled")
 WAYS = list(itertools.product(("joint", "product"), ("compact", "exponential")))
 

@@ -128,8 +128,6 @@ def test_the_cost_is_said_before_anything_starts() -> None:
     )
     with pytest.raises(reprl.ReprlError, match=rf"^max_samples must be at least {needed} for these settings, got 5$"):
         reprl.learn(world(), **asked, max_samples=5)
-    told = reprl.forecast(world(), **asked)
-    assert told.samples == (needed, needed, needed)
     rows = {row.algorithm: row for row in reprl.plan(n_states=2, n_actions=2, horizon=1, epsilon=0.5)}
     assert (rows["reprl sharp"].samples, rows["reprl sharp"].kind) == (needed, "exact")
     rows = {row.algorithm: row for row in reprl.plan(n_states=2, n_actions=2, horizon=3, epsilon=0.5)}

@@ -361,10 +361,6 @@ class ReprlLearner:
         size: dict[str, Any] = {practical.size: number_within(samples, self._unit(model), practical.unit)}
         return replace(self.settings, **size)
 
-    def minimum_budget(self, model: Any) -> int:
-        """Return the smallest budget that is worth a try: a parallel call, or two exploration runs."""
-        return self._unit(model) * _PRACTICAL[self.access].least
-
     def _unit(self, model: Any) -> int:
         """Samples of a parallel call, of an episode, or of an exploration run with all its episodes in full."""
         check_model(model, self.access, self.name, masked=self.settings.rule == "canonical")
@@ -383,13 +379,11 @@ class _Practical(NamedTuple):
     size: str
     """The field of ``Settings``."""
     unit: str
-    least: int
-    """Units that are worth a try."""
 
 
 _PRACTICAL = {
-    "generative": _Practical(run_generative, "calls", WAYS["generative"].unit, 1),
-    "episodic": _Practical(run_episodic, "runs", "one exploration run", 2),
+    "generative": _Practical(run_generative, "calls", WAYS["generative"].unit),
+    "episodic": _Practical(run_episodic, "runs", "one exploration run"),
 }
 
 

@@ -45,8 +45,8 @@ STATUSES = {
 """Tone of the badge and meaning of every status."""
 _SUPPORTED = "among policies that do what the log supports"
 _HELPS = (
-    "a lower quality (reprl docs rehearsal); or a weaker promise, which often needs fewer samples: --agreement 0.95, "
-    "or reprl register (reprl docs register)"
+    "a lower quality (docs/rehearsal.md); or a weaker promise, which often needs fewer samples: --agreement 0.95, "
+    "or reprl register (docs/register.md)"
 )
 """What a user may try who asked for the strict promise and got none."""
 
@@ -102,7 +102,7 @@ class Run(NamedTuple):
     @property
     def source(self) -> str:
         """Where the support of the promise is described."""
-        page = "reprl docs logs" if self.logged else "reprl docs rehearsal"
+        page = "docs/logs.md" if self.logged else "docs/rehearsal.md"
         return page if self.receipt.guarantee.status == "rehearsed" else self.receipt.guarantee.source
 
     @property
