@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 import reprl
+from reprl.learning.learner import learner as bound_learner
 from reprl.mdp.tiers import Tiers
 from reprl.paper.rep_rl_bandit import Accuracy, tiered_induction
 from reprl.paper.rep_var_bandit import Decision
@@ -28,7 +29,7 @@ def run() -> list[dict[str, Any]]:
         for calls in (10**4, 10**6, 10**8):
             for label, decision in (
                 ("blocks of 32", Decision(coupling="blocked", block=32, rounding="none")),
-                ("auto", reprl.learner().settings.paper.decision(mdp.n_states, mdp.n_actions)),
+                ("auto", bound_learner().settings.paper.decision(mdp.n_states, mdp.n_actions)),
                 ("product", Decision(coupling="product", rounding="none")),
             ):
                 rows.append({"case": name, "calls": calls, "coupling": label, **_decide(mdp, calls, decision)})

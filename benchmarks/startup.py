@@ -23,7 +23,7 @@ COMMANDS = {
     "python -c pass": ["-c", "pass"],
     "import reprl": ["-c", "import reprl"],
     "reprl --help": ["-m", "reprl", "--help"],
-    "reprl envs --help": ["-m", "reprl", "envs", "--help"],
+    "reprl list --help": ["-m", "reprl", "list", "--help"],
     "every public name": ["-c", "import reprl; [getattr(reprl, name) for name in dir(reprl)]"],
 }
 

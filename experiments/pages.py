@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 import reprl
-from experiments.stored import LookUp, code, default, kept, percent, phrases, power, short
+from experiments.price.numbers import summary
+from experiments.stored import LookUp, code, default, kept, percent, phrases, power, row, short
 
 LOOKS = 200
 """Pairs at most of the table in docs/proofs/audit.md."""
@@ -45,7 +46,7 @@ def fixed_test(*disagreements: float) -> list[str]:
     """Return the pairs of an audit, how many apart reject ρ = 0.1, and how probable that is."""
     from reprl.auditing import evidence
 
-    pairs, level = default(reprl.audit, "pairs"), default(reprl.audit, "level")
+    pairs, level = code("reprl.auditing.audit.PAIRS"), default(reprl.audit, "level")
     least = evidence.fewest_to_reject(pairs, 0.1, level) or 0
     return [str(pairs), str(least), *(f"{evidence.p_value(least, pairs, p):.2g}" for p in disagreements)]
 
@@ -129,6 +130,11 @@ def parted() -> float:
     return 2 * heavy(1) * (1 - heavy(1))
 
 
+def rlberry(name: str) -> Any:
+    """Return a constant of the comparison with rlberry."""
+    return code(f"tests.test_baselines_rlberry.{name}")
+
+
 def ties(world: str) -> str:
     """Return how many cells that can be visited have more than one best action, of how many."""
     from tests.test_catalogue import n_best, reachable
@@ -151,6 +157,25 @@ def sequential(hit: bool) -> int:
 
 
 NUMBERS: dict[str, dict[str, LookUp]] = {
+    "README.md": {
+        "papers-episodes": lambda: [row("whole", "2, 2, 1", "0.5")[6]],
+        "price": lambda: summary("price", "targets/")[:1],
+    },
+    "docs/peers.md": {
+        "takes-epsilon-samples": lambda: [
+            f"{one.options[name]}"
+            for one in reprl.learners()
+            if one.name == "rpvi"
+            for name in ("epsilon", "delta", "rho")
+        ],
+        "same-data-average": lambda: [
+            str(rlberry("EPISODES")),
+            short(rlberry("CLOSE"), 0),
+            str(rlberry("CALLS")),
+            str(rlberry("TRAINED")),
+            f"{rlberry('LOSS')}",
+        ],
+    },
     "docs/tutorial.md": {
         "does-keep-exit": lambda: [f"{default(reprl.audit, 'level')}"],
         "learner-differs-pairs": lambda: [

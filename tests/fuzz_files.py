@@ -30,7 +30,7 @@ from unittest import mock
 import reprl
 from tests import fuzz_folders
 from tests.forgery import damage, forge, reseal, to_bytes
-from tests.report_samples import audit_document, comparison_document, run_documents
+from tests.report_samples import audit_document, run_documents
 
 MAX_MESSAGE = 2000
 MAX_MEMORY = 1 << 19
@@ -98,16 +98,6 @@ def _read_audit(data: bytes) -> Any:
     return report
 
 
-def _read_comparison(data: bytes) -> Any:
-    from rich.console import Console
-
-    comparison = reprl.Comparison.from_json(data)
-    assert reprl.Comparison.from_json(comparison.to_json()).to_json() == comparison.to_json()
-    Console(file=io.StringIO()).print(comparison)
-    _shown(comparison)
-    return comparison
-
-
 def targets() -> tuple[Target, ...]:
     """Every kind of file with good samples: both rules, both kinds of access, with and without a promise."""
     return _targets()
@@ -128,7 +118,6 @@ def _targets() -> tuple[Target, ...]:
         Target("receipt", tuple(run["receipt"] for run in runs), _read_receipt, reseal),
         Target("policy", tuple(run["policy"] for run in runs), _read_policy),
         Target("audit", (audit_document(grid), audit_document(large, "not rejected")), _read_audit),
-        Target("comparison", (comparison_document(grid),), _read_comparison),
         Target("run folder", (), fuzz_folders.read_folder, make=fuzz_folders.make_folder),
     )
 

@@ -1,4 +1,4 @@
-"""Damaged and forged run folders against every command that a reader may give: verify, report, certify, replicate.
+"""Damaged and forged run folders against every command that a reader may give: verify, report, replicate.
 
 Most forgeries agree with themselves: a receipt that names the forged recipe, policy or data and is sealed anew, so that
 they get past the first checks. A folder travels as one text, which a failure can be repeated from.
@@ -24,15 +24,14 @@ from unittest import mock
 
 import reprl
 from reprl.artifacts.folder import COUNTS, POLICY, RECEIPT, RECIPE
-from reprl.cli import certify, replicate, report, verify
+from reprl.cli import replicate, report, verify
 from reprl.cli.answer import Answer, print_answer
 from reprl.cli.options import as_typer
 from tests.clinic_log import HORIZON, make_log
 from tests.forgery import damage, forge, reseal, to_bytes
 from tests.shop import Shop
 
-VERIFY, REPORT = as_typer(verify.verify), as_typer(report.report)
-CERTIFY, REPLICATE = as_typer(certify.certify), as_typer(replicate.replicate)
+VERIFY, REPORT, REPLICATE = as_typer(verify.verify), as_typer(report.report), as_typer(replicate.replicate)
 NAMES = (RECIPE, RECEIPT, POLICY, COUNTS)
 SAMPLES = 3000
 """That a second team may draw: what is asked here is what it reads."""
@@ -136,8 +135,8 @@ def read_folder(data: bytes) -> None:
             _refused(lambda: VERIFY(a=folder, b=good)),
             _refused(lambda: VERIFY(a=folder / POLICY, b=receipt)),
             _refused(lambda: REPORT(source=folder, out=page)),
-            _refused(lambda: CERTIFY(run=folder)),
-            _refused(lambda: CERTIFY(check=receipt, counts=counts)),
+            _refused(lambda: VERIFY(a=folder, proof=True)),
+            _refused(lambda: VERIFY(a=receipt, proof=True, counts=counts)),
             _refused(lambda: REPLICATE(recipe=folder, data_seed=2, max_samples=SAMPLES, workers=1)),
         ]
     if refused[0] is not None:

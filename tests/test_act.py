@@ -13,11 +13,11 @@ import pytest
 from gymnasium import spaces
 
 import reprl
-from reprl.cli.app import main
 from reprl.mdp.interface import Interface
 from reprl.mdp.spaces import Codec, read_space, space_document
+from reprl.sources.gymnasium.learner_env import open_world
 from reprl.sources.gymnasium.model import GymnasiumModel
-from reprl.sources.gymnasium.play import open_to_play, play
+from reprl.sources.gymnasium.tabular_env import TabularEnv
 
 SPACES = [
     spaces.Discrete(4),
@@ -86,6 +86,17 @@ def signals() -> reprl.Policy:
     return reprl.Policy([[0, 1, 2, 3, 0]] * 2, Interface.of(model))
 
 
+def earned(policy: reprl.Policy, env: gymnasium.Env[Any, Any], seed: int) -> float:
+    """The return of one episode, played as docs/report.md shows it."""
+    seen, total = env.reset(seed=seed)[0], 0.0
+    for step in range(policy.horizon):
+        seen, reward, ended, truncated, _ = env.step(policy.act(seen, step))
+        total += float(reward)
+        if ended or truncated:
+            break
+    return total
+
+
 def test_a_loaded_policy_acts_on_dicts_and_answers_in_tuples(signals: reprl.Policy, tmp_path: Any) -> None:
     policy = reprl.Policy.load(signals.save(tmp_path / "policy.json"))
     assert policy == signals
@@ -99,7 +110,7 @@ def test_a_loaded_policy_acts_on_dicts_and_answers_in_tuples(signals: reprl.Poli
     assert total == policy.horizon, "it does what it sees"
     # The control: a policy that does something else earns less, so the sum above is the policy's doing.
     wrong = reprl.Policy((policy.actions + 1) % 4, policy.interface)
-    assert play(wrong, Signals(), 3).total == 0.0 < play(policy, Signals(), 3).total
+    assert earned(wrong, Signals(), 3) == 0.0 < earned(policy, Signals(), 3)
     for bad in ({"colour": 2, "side": 1}, 0, (0, 1), "blue"):
         with pytest.raises(reprl.ReprlError, match=r"^observation must be"):
             policy.act(bad, 0)
@@ -155,10 +166,10 @@ def test_spaces_must_have_the_size_of_the_table(signals: reprl.Policy) -> None:
 
 
 def test_tables_draw_themselves() -> None:
-    env = open_to_play(reprl.make("gridworld-v0", 3, size=2))
+    env = TabularEnv(reprl.make("gridworld-v0", 3, size=2), render_mode="ansi")
     env.reset(seed=1)
     assert env.render() == "@ .\n. ."
-    env = open_to_play(reprl.make("maintenance-v0", 3))
+    env = TabularEnv(reprl.make("maintenance-v0", 3), render_mode="ansi")
     env.reset(seed=1)
     assert env.render() == "new"
     silent = reprl.to_gymnasium(reprl.make("maintenance-v0", 3))
@@ -169,8 +180,8 @@ def test_tables_draw_themselves() -> None:
 def test_play_earns_on_average_what_the_policy_is_worth() -> None:
     """4,000 episodes of returns in [0, 3]: the mean errs by more than 0.18 with probability below 1e-6 (Hoeffding)."""
     mdp = reprl.make("maintenance-v0", 3)
-    policy, env = mdp.solve().policy, open_to_play(mdp)
-    mean = float(np.mean([play(policy, env, seed).total for seed in range(4000)]))
+    policy, env = mdp.solve().policy, open_world(mdp)
+    mean = float(np.mean([earned(policy, env, seed) for seed in range(4000)]))
     assert abs(mean - mdp.evaluate(policy)) < 0.18
     # The control: the worst a policy can do lies further off than that.
     worst = reprl.Policy(np.full((3, 6), 2))
@@ -184,27 +195,11 @@ def test_learning_gives_a_policy_that_knows_its_environment(tmp_path: Any) -> No
     assert Signals.action_space.contains(policy.act({"colour": 1, "side": 2}, 0))
 
 
-def test_the_command_plays_a_saved_run(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    world = ["gridworld-v0", "--horizon", "3", "--env-option", "size=2", "--access", "generative", "--epsilon", "0.5"]
-    assert main(["learn", *world, "--shared-seed", "7", "--data-seed", "1", "--out", str(tmp_path / "run")]) == 0
-    capsys.readouterr()
-    assert main(["play", str(tmp_path / "run"), "--seed", "1"]) == 0
-    shown = capsys.readouterr().out
-    assert "@ .\n. ." in shown
-    assert "step 0: 0,0 start, action " in shown
-    assert "repeat with --seed 1" in shown
-    assert main(["play", str(tmp_path / "run"), "--seed", "1", "-n", "40", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert len(found["returns"]) == len(found["episodes"]) == 40
-    assert found["mean_return"] == pytest.approx(sum(found["returns"]) / 40)
-    assert main(["play", str(tmp_path / "run"), "--episodes", "0"]) == 2
-    assert "--episodes must be" in capsys.readouterr().err
-
-
-def test_frozen_lake_is_played_as_itself(tmp_path: Any) -> None:
+def test_what_stands_behind_a_world_is_opened_as_itself() -> None:
     mdp = reprl.make("gym:FrozenLake-v1", 4)
     assert isinstance(mdp, reprl.TabularMDP)
-    episode = play(reprl.Policy(mdp.solve().policy, Interface.of(mdp)), open_to_play(mdp), 5)
-    assert episode.moves[0].picture is not None
-    assert "FHFH" in episode.moves[0].picture
-    assert isinstance(open_to_play(GymnasiumModel(Signals, 2, reward_range=(0, 1))).unwrapped, Signals)
+    env = open_world(mdp)
+    assert env.spec is not None
+    assert env.spec.id == "FrozenLake-v1"
+    env.close()
+    assert isinstance(open_world(GymnasiumModel(Signals, 2, reward_range=(0, 1))).unwrapped, Signals)

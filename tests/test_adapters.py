@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import reprl
-from reprl.learning.adapters import Agent, as_learner, policy_of
+from reprl.learning.adapters import Agent, as_learner, env_learner, policy_of
 from reprl.report.card import card
 from reprl.sources.environment import fresh_model
 from reprl.sources.episodes import EpisodicModel
@@ -165,7 +165,7 @@ def test_masks_bind_q_tables() -> None:
 
 def test_an_audit_takes_a_function_of_an_environment() -> None:
     report = reprl.audit(SMALL, q_learning, pairs=6, seed=1, episodes=10)  # type: ignore[call-arg]
-    again = reprl.audit(SMALL, reprl.env_learner(q_learning, episodes=10), pairs=6, seed=1)
+    again = reprl.audit(SMALL, env_learner(q_learning, episodes=10), pairs=6, seed=1)
     assert report.learner == "q_learning"
     assert report.samples == 30.0
     np.testing.assert_array_equal(report.by_cell, again.by_cell)
@@ -257,28 +257,6 @@ def test_black_boxes_are_valued_by_episodes() -> None:
     silent = reprl.audit(box, bold, pairs=2, seed=2, evaluation=0)
     assert silent.policies is not None
     assert silent.policies.monte_carlo is None
-
-
-def test_a_comparison_takes_own_learners_and_black_boxes(tmp_path: Any) -> None:
-    def sized(env: Any, samples: int) -> Any:
-        while env.samples_left > 20:
-            walk(env, 1)
-        return lambda hand: int(hand[0] < 17)
-
-    box = reprl.GymnasiumModel("Blackjack-v1", 2, reward_range=(-1, 1))
-    found = reprl.compare(box, [sized], pairs=3, seed=1, limit=10)
-    (row,) = found.rows
-    assert row.learner == "sized"
-    assert row.shown.suboptimality is None
-    assert row.shown.value is not None
-    assert found.black_box
-    assert reprl.Comparison.from_json(found.to_json()).to_json() == found.to_json()
-    page = reprl.write_report(found, tmp_path / "page.html").read_text("utf-8")
-    assert "value, by episodes" in page
-    mixed = reprl.compare(SMALL, ["ucbvi", q_learning], access="episodic", pairs=2, seed=1, limit=1000)
-    assert [row.learner for row in mixed.rows] == ["ucbvi", "q_learning"]
-    with pytest.raises(reprl.ReprlError, match="learner zeros must take samples="):
-        reprl.compare(SMALL, [zeros], seed=1)
 
 
 def zeros(model: Any, key: Any) -> Any:

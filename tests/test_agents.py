@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import reprl
+from reprl.auditing.agent_record import AgentReport
+from reprl.auditing.agents import audit_agents
 from reprl.auditing.evidence import bounded_interval, student
 from reprl.cli.app import main
 from reprl.randomness import DataStream
@@ -24,8 +26,8 @@ def pole(env: Any, shared_key: reprl.SharedKey, seed: int, noise: float = 0.0) -
     return Model(lambda seen: int(seen[2] + 0.3 * seen[3] + bias > 0.0))
 
 
-def audit(**options: Any) -> reprl.AgentReport:
-    return reprl.audit_agents("gym:CartPole-v1", pole, 4, horizon=60, episodes=6, seed=1, **options)
+def audit(**options: Any) -> AgentReport:
+    return audit_agents("gym:CartPole-v1", pole, 4, horizon=60, episodes=6, seed=1, **options)
 
 
 def test_equal_agents_are_at_distance_zero_and_noisy_ones_are_not() -> None:
@@ -77,14 +79,14 @@ def test_figures_are_those_of_a_naive_recount() -> None:
 
 def test_the_document_is_read_back_and_bad_ones_are_refused(tmp_path: Any) -> None:
     report = audit(noise=0.8)
-    assert reprl.AgentReport.load(report.save(tmp_path / "agents.json")) == report
+    assert AgentReport.load(report.save(tmp_path / "agents.json")) == report
     for old, new, message in (
         ('"grade": "approximate replicability"', '"grade": "replicability"', "grade must be one of"),
         ('"verdict": "rejected"', '"verdict": "undecided"', "verdict must be one of rejected, not rejected"),
         ('"version": 1', '"version": 2', "version"),
     ):
         with pytest.raises(reprl.ReprlError, match=message):
-            reprl.AgentReport.from_json(report.to_json().replace(old, new))
+            AgentReport.from_json(report.to_json().replace(old, new))
     page = reprl.write_report(report, tmp_path / "agents.html").read_text("utf-8")
     assert "approximate replicability" in page
     assert "arXiv:2510.20200" in page
@@ -98,11 +100,11 @@ def test_boxes_of_actions_and_tables_have_the_same_ruler() -> None:
         walk(env, 1)
         return lambda seen: np.array([size * (seed % 2)], dtype=np.float32)
 
-    near = reprl.audit_agents("gym:Pendulum-v1", push, 3, horizon=10, episodes=2, seed=3, size=0.1)
-    far = reprl.audit_agents("gym:Pendulum-v1", push, 3, horizon=10, episodes=2, seed=3, size=1.0)
+    near = audit_agents("gym:Pendulum-v1", push, 3, horizon=10, episodes=2, seed=3, size=0.1)
+    far = audit_agents("gym:Pendulum-v1", push, 3, horizon=10, episodes=2, seed=3, size=1.0)
     assert near.disagreements == 0
     assert far.disagreements > 0
-    table = reprl.audit_agents("gym:FrozenLake-v1", "ucbvi", 2, horizon=6, episodes=3, seed=1, samples=2000)
+    table = audit_agents("gym:FrozenLake-v1", "ucbvi", 2, horizon=6, episodes=3, seed=1, samples=2000)
     assert table.learner == "ucbvi"
     assert 1900.0 < table.samples <= 2000.0
 
@@ -112,7 +114,7 @@ def test_faults_are_one_line() -> None:
         return None
 
     for call, message in (
-        (lambda: reprl.audit_agents("gym:CartPole-v1", nothing, 1), "learner nothing must return .* got None"),
+        (lambda: audit_agents("gym:CartPole-v1", nothing, 1), "learner nothing must return .* got None"),
         (lambda: audit(gamma=1.5), r"gamma must lie in \(0, 1\), got 1.5"),
         (lambda: audit(samples=10), "the budget of 10 samples is spent"),
     ):
@@ -125,11 +127,36 @@ def test_the_command_line(tmp_path: Any, capsys: Any, monkeypatch: Any) -> None:
     (tmp_path / "mine.py").write_text(
         "def train(env, lean=0.3):\n    env.reset()\n    return lambda seen: int(seen[2] + lean * seen[3] > 0)\n"
     )
-    line = ["audit-agents", "gym:CartPole-v1", "--learner", "mine.py:train", "--pairs", "2", "--horizon", "30"]
-    assert main([*line, "--episodes", "2", "--seed", "1", "-o", "lean=0.2", "--out", "a.json"]) == 0
+    line = ["audit", "gym:CartPole-v1", "--learner", "mine.py:train", "--pairs", "2", "--horizon", "30"]
+    assert main([*line, "--episodes", "2", "--seed", "1", "-o", "lean=0.2", "--out", "a"]) == 0
     assert "approximate replicability" in capsys.readouterr().out
-    assert main(["report", "a.json", "-o", "a.html"]) == 0
+    assert main(["report", "a", "-o", "a.html"]) == 0
     assert (tmp_path / "a.html").exists()
+
+
+def test_one_audit_decides_by_the_learner() -> None:
+    """Tables are equal or not; agents are asked how often they act alike, wherever gamma asks for it."""
+    how: dict[str, Any] = {"pairs": 1, "horizon": 5, "seed": 1}
+
+    def left(env: Any) -> Any:
+        env.reset()
+        return lambda seen: 0
+
+    for env, learner, more in (
+        ("gym:CartPole-v1", left, {}),
+        (lambda: gymnasium.make("CartPole-v1"), left, {}),
+        ("gym:CartPole-v1", "ars", {"samples": 200}),
+        ("gym:FrozenLake-v1", left, {"gamma": 0.1, "evaluation": 2}),
+    ):
+        found: Any = reprl.audit(env, learner, **how, **more)
+        assert isinstance(found, AgentReport)
+        assert found.gamma == more.get("gamma", 0.05)
+    assert isinstance(reprl.audit("gym:FrozenLake-v1", left, **how), reprl.AuditReport)
+    assert isinstance(reprl.audit("gridworld-v0", left, pairs=1, seed=1), reprl.AuditReport)
+    with pytest.raises(reprl.ReprlError, match=r"closeness must be left out unless agents are audited, got 0\.1"):
+        reprl.audit("gym:FrozenLake-v1", left, closeness=0.1, **how)
+    with pytest.raises(reprl.ReprlError, match="runs_per_key must be left out for an audit of agents, got 3"):
+        reprl.audit("gym:CartPole-v1", left, runs_per_key=3, **how)
 
 
 @pytest.mark.parametrize("n", [1, 5, 30])
@@ -181,7 +208,7 @@ def test_stable_baselines_models_are_agents() -> None:
         weights = int(2**31 * shared_key.uniforms(1)[0])
         return stable.PPO("MlpPolicy", env, seed=weights, device="cpu", n_steps=64, batch_size=32, n_epochs=1).learn(64)
 
-    report = reprl.audit_agents("gym:CartPole-v1", train, 1, horizon=40, episodes=2, seed=1)
+    report = audit_agents("gym:CartPole-v1", train, 1, horizon=40, episodes=2, seed=1)
     assert report.samples >= 128.0 / 2.0
     assert 0.0 <= report.distance.mean <= 1.0
     lake = reprl.audit("gym:FrozenLake-v1", train, pairs=1, horizon=5, seed=1)
@@ -200,11 +227,11 @@ def test_an_audit_that_was_stopped_goes_on_with_its_pairs(tmp_path: Path) -> Non
 
     def run(pairs: int, folder: Path | None) -> str:
         given: dict[str, Any] = {"seed": 1} if folder is None else {"checkpoint": folder}
-        return reprl.audit_agents("gym:CartPole-v1", counted, pairs, horizon=60, episodes=6, **given).to_json()
+        return audit_agents("gym:CartPole-v1", counted, pairs, horizon=60, episodes=6, **given).to_json()
 
     folder = tmp_path / "pairs"
     with pytest.raises(KeyboardInterrupt):
-        reprl.audit_agents(
+        audit_agents(
             "gym:CartPole-v1",
             counted,
             4,
@@ -214,7 +241,7 @@ def test_an_audit_that_was_stopped_goes_on_with_its_pairs(tmp_path: Path) -> Non
             checkpoint=folder,
         )
     trained.append(0)
-    partial = reprl.AgentReport.from_json(run(2, folder))
+    partial = AgentReport.from_json(run(2, folder))
     assert len(partial.pairs) == 2
     assert len(trained) == 6, "nothing was trained again"
     whole = run(4, folder)
@@ -223,11 +250,11 @@ def test_an_audit_that_was_stopped_goes_on_with_its_pairs(tmp_path: Path) -> Non
     trained += [0] * 6
     assert whole == run(4, None)
     with pytest.raises(reprl.ReprlError, match="must hold tasks of this work, with episodes 7, got episodes 6"):
-        reprl.audit_agents("gym:CartPole-v1", counted, 4, horizon=60, episodes=7, checkpoint=folder)
+        audit_agents("gym:CartPole-v1", counted, 4, horizon=60, episodes=7, checkpoint=folder)
 
 
 @pytest.mark.slow
 def test_workers_cannot_change_an_audit_of_agents() -> None:
     assert audit(noise=0.8, workers=2).to_json() == audit(noise=0.8).to_json()
     with pytest.raises(reprl.ReprlError, match="workers must be 1 for an environment that cannot be opened again"):
-        reprl.audit_agents(gymnasium.make("CartPole-v1"), pole, 2, workers=2)
+        audit_agents(gymnasium.make("CartPole-v1"), pole, 2, workers=2)

@@ -18,6 +18,7 @@ from reprl.auditing.audit import curve
 from reprl.auditing.exact_quantities import largest_reach, optimal_scores, reachable
 from reprl.auditing.record import AuditReport
 from reprl.errors import ReprlError
+from reprl.learning.learner import learner as bound_learner
 from reprl.learning.settings import RULES
 from reprl.randomness import DataStream
 from tests.statistics import FALSE_ALARM, exceeds, keeps
@@ -130,7 +131,7 @@ def test_reprl_is_not_rejected_on_the_gridworld_and_starved_it_is(options, starv
 
 
 def test_settings_bound_into_a_learner_are_used_and_its_stages_seen():
-    bound = reprl.audit(GRID, reprl.learner(access="generative", rule="sampled", calls=200), 4, seed=3)
+    bound = reprl.audit(GRID, bound_learner(access="generative", rule="sampled", calls=200), 4, seed=3)
     named = reprl.audit(GRID, "reprl", 4, access="generative", rule="sampled", calls=200, seed=3)
     assert bound.to_json() == named.to_json()
     assert bound.first_divergence[0].stage == "arms"
@@ -479,7 +480,7 @@ def test_curve_falls_as_data_grow():
         ({"learner": "reprl", "shared_seed": 1}, "option must be one of epsilon"),
         ({"learner": "no-such"}, "learner must be one of reprl"),
         ({"learner": 7}, "learner must be a name, a callable"),
-        ({"learner": reprl.learner(), "epsilon": 0.1}, "options must be left out"),
+        ({"learner": bound_learner(), "epsilon": 0.1}, "options must be left out"),
         ({"env": "gridworld-v9"}, "environment must be one of"),
         ({"env": "gridworld-v9", "learner": scatter}, "environment must be one of"),
     ],

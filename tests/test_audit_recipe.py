@@ -13,6 +13,7 @@ from rich.console import Console
 
 import reprl
 from experiments.price.boxes import REWARDS, TwoQueues
+from reprl.artifacts.register import register_log
 from reprl.auditing.audit import curve
 from reprl.auditing.pairs import pair_seeds
 from reprl.auditing.recipes import read_recipe
@@ -187,7 +188,7 @@ def test_what_a_recipe_says_is_not_said_again(study: reprl.Recipe, options: dict
 
 
 def test_recipes_that_cannot_be_audited_are_refused(study: reprl.Recipe, path: Path, tmp_path: Path) -> None:
-    log = reprl.register_log(make_log(5000, 1), horizon=HORIZON, states=STATES, actions=ACTIONS, quality=0.5)
+    log = register_log(make_log(5000, 1), horizon=HORIZON, states=STATES, actions=ACTIONS, quality=0.5)
     with pytest.raises(InputError, match=r"recipe must be of an environment to be audited, got that of a log \(log.*"):
         reprl.audit(log, pairs=2)
     with pytest.raises(InputError, match="the environment given must be the recipe's, with environment"):

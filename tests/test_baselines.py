@@ -12,6 +12,7 @@ import pytest
 import reprl
 from reprl.lab.baselines import LearnerEntry, learners, make_learner
 from reprl.learning.learner import ReprlLearner
+from reprl.learning.learner import learner as bound_learner
 from reprl.learning.settings import RULES, Settings
 from reprl.mdp.policy import Policy
 
@@ -70,8 +71,8 @@ def test_entries_are_complete(name: str) -> None:
 def test_reprl_is_the_package_s_own_learner() -> None:
     mine = make_learner("reprl", epsilon=1.0)
     assert isinstance(mine, ReprlLearner)
-    assert mine == reprl.learner(epsilon=1.0)
-    assert make_learner("reprl", rule="sampled") == reprl.learner(rule="sampled") != reprl.learner()
+    assert mine == bound_learner(epsilon=1.0)
+    assert make_learner("reprl", rule="sampled") == bound_learner(rule="sampled") != bound_learner()
     options = entry("reprl").options
     assert (options["rule"], options["preference"]) == ("canonical", None)
     assert set(options) == {*Settings.__dataclass_fields__, "samples"}
@@ -85,7 +86,7 @@ def test_reprl_within_a_budget_draws_what_it_pays_for(rule: str) -> None:
     assert model.ledger.samples == 1000 // 24 * 24
     if rule == "sampled":
         again = reprl.GenerativeModel(small(), 0)
-        alike = reprl.learner(access="generative", rule="sampled", calls=1000 // 24)
+        alike = bound_learner(access="generative", rule="sampled", calls=1000 // 24)
         assert policy == alike(again, reprl.SharedKey(0))
     for samples in (10**5, 10**6):
         played = reprl.EpisodicModel(small(), 0)
@@ -115,26 +116,6 @@ def test_reprl_takes_the_options_of_its_rule_alone() -> None:
         make_learner("reprl", coupling="joint")
     with pytest.raises(reprl.ReprlError, match="rule must be one of canonical, sampled; got 'canonic'"):
         make_learner("reprl", rule="canonic")
-
-
-EVERY = [
-    (e.name, access, {"access": access, "rule": rule} if rule else {})
-    for e in learners()
-    for access in e.access
-    for rule in (RULES if e.name == "reprl" else (None,))
-]
-
-
-@pytest.mark.parametrize(("name", "access", "extra"), EVERY)
-def test_the_least_budget_is_enough_for_a_run(name: str, access: str, extra: dict[str, Any]) -> None:
-    kind = reprl.GenerativeModel if access == "generative" else reprl.EpisodicModel
-    model: Any = kind(small(), 0)
-    least = make_learner(name, **extra).minimum_budget(model)
-    assert least % (model.samples_per_call if access == "generative" else model.samples_per_episode) == 0
-    make_learner(name, samples=least, **extra)(model, reprl.SharedKey(0))
-    assert 0 < model.ledger.samples <= least
-    with pytest.raises(reprl.ReprlError, match=f"model must be .* for {name}"):
-        make_learner(name, **extra).minimum_budget(small())
 
 
 @pytest.mark.parametrize("bad", ["rpvl", "ucb_h", "", None, 3])

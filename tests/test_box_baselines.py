@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import reprl
+from reprl.auditing.agents import audit_agents
 from reprl.errors import InputError
 from reprl.lab.baselines.boxes import LinearAgent, box_learner, box_learners
 from reprl.sources.gymnasium.learner_env import LearnerEnv
@@ -84,12 +85,10 @@ def test_continuous_actions_are_clipped():
 
 
 def test_audits_name_them():
-    report = reprl.audit_agents(
-        "CartPole-v1", "replicable-ars", 2, horizon=50, samples=20_000, episodes=3, seed=1, width=1e6
-    )
+    report = audit_agents("CartPole-v1", "replicable-ars", 2, horizon=50, samples=20_000, episodes=3, seed=1, width=1e6)
     assert report.learner == "replicable_ars"
     assert report.identical == 2
     with pytest.raises(InputError, match="option of ars must be one of"):
-        reprl.audit_agents("CartPole-v1", "ars", 1, widht=2)
+        audit_agents("CartPole-v1", "ars", 1, widht=2)
     with pytest.raises(InputError, match="learner must be one of ars"):
         box_learner("arsenal")

@@ -34,7 +34,7 @@ def test_the_weaker_promises_add_what_is_hardly_explored_to_the_loss() -> None:
     assert _missing(0.1, PASSED, doubts, cellwise=True) == ""
     assert "under-sampled cells is 0.04" in _missing(0.1, PASSED, doubts, cellwise=False)
     for more, words in (
-        ({"unknown": 0.08}, "hardly explored could be worth 0.08"),
+        ({"unknown": 0.08}, "under-sampled cells is 0.08"),
         ({"unknown": 0.065}, "could cost it 0.01"),
         ({"unknown": 0.055}, "known to a standard deviation of 0.01"),
         ({"unknown": 0.0, "loss": 0.1}, "the policy loses 0.1"),

@@ -13,7 +13,6 @@ from experiments.pairs import by_case, count
 from experiments.price.__main__ import PAGE, per_cell, per_cell_of
 from experiments.price.__main__ import table as prices
 from experiments.runner import ROOT
-from reprl.lab.forecast import APART
 from reprl.learning.expected import STORED, WORLDS, stored_range
 from reprl.learning.settings import Settings
 
@@ -54,8 +53,3 @@ def test_the_stored_range_of_weaker_promises_holds_eight_of_ten_stored_runs(grou
     inside = np.mean([((need >= 0.99 * low) & (need <= 1.01 * high)).mean() for need in needs.values()])
     assert 0.7 <= inside <= 0.95
     assert typical < stored_range(Settings(access="generative"), 1)[1]
-
-
-def test_pairs_of_runs_are_as_far_apart_as_stated() -> None:
-    ratios = [np.abs(np.log(need[:, 0] / need[:, 1])) for needs in per_cell().values() for need in needs.values()]
-    assert 0.88 <= (np.concatenate(ratios) <= np.log(APART) + 1e-9).mean() <= 0.98

@@ -19,7 +19,6 @@ from reprl.artifacts.verify import compare_policies
 from reprl.execution.progress import progress_bar
 from reprl.mdp.labels import Labels
 from reprl.report.card import card
-from tests.report_samples import comparison_document
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +31,12 @@ def result() -> reprl.LearnResult:
 def shown(result: reprl.LearnResult, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     stored = reprl.load_run(result.save(tmp_path_factory.mktemp("runs") / "run"))
     audit = reprl.audit(reprl.make("gridworld-v0", 3, size=2), "greedy", 4, samples=200, seed=1)
-    comparison = reprl.Comparison.from_json(json.dumps(comparison_document(reprl.make("gridworld-v0", 3, size=2))))
     other = compare_policies(result.policy, reprl.Policy(1 - result.policy.actions % 2))
     return [
         result,
         stored,
         result.policy,
         audit,
-        comparison,
         other,
         reprl.Policy(np.tile(np.arange(30)[:, None] % 2, 50)),
     ]
@@ -94,12 +91,12 @@ def test_names_from_outside_are_escaped() -> None:
 
 
 def test_no_card_for_anything_else() -> None:
-    with pytest.raises(reprl.ReprlError, match="card must be of a policy, a run, an audit or a comparison, got 3"):
+    with pytest.raises(reprl.ReprlError, match="card must be of a policy, a run or an audit, got 3"):
         card(3)
 
 
 def test_frames_hold_a_row_for_each_cell(shown: list[Any]) -> None:
-    result, stored, policy, audit, comparison, *_ = shown
+    result, stored, policy, audit, *_ = shown
     table = result.to_pandas()
     assert len(table) == 3 * 4
     assert table["action"].tolist() == result.policy.actions.ravel().tolist()
@@ -108,7 +105,6 @@ def test_frames_hold_a_row_for_each_cell(shown: list[Any]) -> None:
     assert stored.to_pandas().equals(table)
     assert policy.to_pandas().equals(table[["step", "state", "state_name", "action", "action_name"]])
     assert audit.to_pandas()["disagreement"].tolist() == audit.by_cell.ravel().tolist()
-    assert len(comparison.to_pandas()) == sum(len(row.points) for row in comparison.rows)
     assert list(shown[-1].to_pandas().columns) == ["step", "state", "action"]
     assert result.to_dict() == stored.to_dict()
     assert audit.to_dict() == json.loads(audit.to_json())

@@ -34,6 +34,7 @@ from reprl.canonical.goal import Goal
 from reprl.canonical.preferred import weigh_tolerances
 from reprl.cli.app import main
 from reprl.learning.certification import rule_of
+from reprl.learning.learner import certify
 from reprl.learning.settings import Settings
 from reprl.mdp.dynamics import Data, true_dynamics
 from reprl.sources.episodes import EpisodicModel
@@ -244,7 +245,7 @@ def test_a_certified_run_prints_the_worlds_own_policy(certified):
     assert certified.certificate.proven
     assert (certified.guarantee.delta, certified.guarantee.rho) == (0.05, 0.1)
     assert mdp.solve().values[0, 0] - mdp.evaluate(certified.policy) <= certified.guarantee.epsilon <= 0.3
-    again = reprl.certify(certified)
+    again = certify(certified)
     assert again == certified.certificate
 
 
@@ -278,7 +279,7 @@ def test_a_certificate_of_a_quality_says_which_share_of_the_gain_is_proven(acces
     assert found.share is not None
     assert 0.5 < found.share <= 1.0 - truth.loss / gain
     assert f"earns at least {found.share:.1%} of the gain" in str(found)
-    assert reprl.certify(result) == found
+    assert certify(result) == found
     assert result.certificate_data is not None
     data = result.certificate_data.data
     stored = Certified(found, data.digest)
@@ -304,7 +305,7 @@ def test_a_certified_run_that_follows_a_recipe_says_so(certified):
 def test_a_run_by_an_adaptive_explorer_is_certified_cell_by_cell():
     result = reprl.learn(easy_world(), shared_seed=3, data_seed=2, stationary=False, epsilon=0.3)
     assert result.guarantee.status == "rehearsed"
-    found = reprl.certify(result)
+    found = certify(result)
     assert found.source == "episodes"
     assert not found.proven
     assert found.more is not None
@@ -325,10 +326,10 @@ def test_without_enough_samples_a_run_says_what_is_missing():
     assert found.more > 0
     assert result.guarantee.status == "rehearsed"
     apart = reprl.learn(easy_world(), access="generative", shared_seed=3, data_seed=1, stationary=False)
-    assert "from round 7 on" in reprl.certify(apart).reason
+    assert "from round 7 on" in certify(apart).reason
     pooled = reprl.learn(easy_world(), access="generative", shared_seed=3, data_seed=1, stationary=True)
     with pytest.raises(reprl.ReprlError, match=r"a model for each step to be certified .* got a run that pooled steps"):
-        reprl.certify(pooled)
+        certify(pooled)
 
 
 def test_the_policies_of_a_planned_round_do_not_depend_on_its_data(monkeypatch):
@@ -378,12 +379,12 @@ def test_a_certificate_is_checked_from_the_stored_counts(certified, tmp_path, ca
     assert told == found
     assert differences == []
     assert certify_folder(folder).proven
-    assert main(["certify", "--check", str(receipt), "--counts", str(counts), "--json"]) == 0
+    assert main(["verify", str(receipt), "--proof", "--counts", str(counts), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["true"]
     assert document["proven"]
-    assert main(["certify", str(folder)]) == 0
-    assert main(["certify", str(folder), "--delta", "1e-300"]) == 1
+    assert main(["verify", str(folder), "--proof"]) == 0
+    assert main(["verify", str(folder), "--proof", "--delta", "1e-300"]) == 1
     assert "not proven" in capsys.readouterr().out
     assert main(["verify", str(folder), str(folder), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["certificates"][0]["proven"]
@@ -408,30 +409,30 @@ def test_bad_input_is_named(certified, tmp_path, capsys):
     wrong: list[Any] = [0.0, 1.0, -0.1, 2, "x", math.nan]
     for delta in wrong:
         with pytest.raises(ReprlError, match="delta must"):
-            reprl.certify(certified, delta)
+            certify(certified, delta)
     with pytest.raises(ReprlError, match="result must hold its counts to be certified"):
-        reprl.certify(replace(certified, details=certified.details._replace(certificate_data=None)))
+        certify(replace(certified, details=certified.details._replace(certificate_data=None)))
     with pytest.raises(ReprlError, match=r"result must be what reprl\.learn returns, got 3"):
-        reprl.certify(3)  # type: ignore[arg-type]
+        certify(3)  # type: ignore[arg-type]
     drawn = reprl.learn(easy_world(), access="generative", rule="sampled", calls=10, shared_seed=1, data_seed=1)
     with pytest.raises(ReprlError, match="result must be of the rule 'canonical' to be certified, got 'sampled'"):
-        reprl.certify(drawn)
+        certify(drawn)
     with pytest.raises(ReprlError, match="certify must be False unless rule='canonical'"):
         reprl.learn(easy_world(), access="generative", rule="sampled", certify=True)
     with pytest.raises(ReprlError, match="certify must be True or False, got 1"):
         reprl.learn(easy_world(), certify=1)  # type: ignore[arg-type]
     folder = drawn.save(tmp_path / "drawn")
-    assert main(["certify", str(folder)]) == 2
+    assert main(["verify", str(folder), "--proof"]) == 2
     assert "rule 'canonical' to be certified, got 'sampled'" in capsys.readouterr().err
     apart = reprl.learn(easy_world(), access="generative", shared_seed=1, data_seed=1, stationary=False)
     plain = apart.save(tmp_path / "plain")
-    assert main(["certify", "--check", str(plain / "receipt.json"), "--counts", str(plain / "counts.bin")]) == 2
+    assert main(["verify", str(plain / "receipt.json"), "--proof", "--counts", str(plain / "counts.bin")]) == 2
     assert "must hold a certificate, got one without" in capsys.readouterr().err
     (plain / "counts.bin").unlink()
-    assert main(["certify", str(plain)]) == 2
+    assert main(["verify", str(plain), "--proof"]) == 2
     assert "must hold its counts, counts.bin" in capsys.readouterr().err
-    assert main(["certify"]) == 2
-    assert "certify must get a run folder" in capsys.readouterr().err
+    assert main(["verify", str(plain / "receipt.json"), "--proof"]) == 2
+    assert "A must be a run folder, or a receipt with --counts FILE" in capsys.readouterr().err
 
 
 def test_a_witness_cannot_claim_fewer_looks_than_its_size_took(certified):

@@ -15,7 +15,7 @@ from experiments.faulty_logs.worlds import FAULTS, SOUND, judge, make_faulty
 from reprl.cli.app import main
 from reprl.errors import InputError, LogWarning
 from reprl.sources.logs import scan
-from reprl.sources.logs.check import SEVERITIES
+from reprl.sources.logs.check import SEVERITIES, LogCheck
 from reprl.sources.logs.copies import expected_pairs
 from reprl.sources.logs.label_encoding import near_duplicates
 from reprl.sources.logs.read import read_log
@@ -33,7 +33,7 @@ def copied(log: dict[str, Any], episodes: int, times: int) -> dict[str, Any]:
     return out | {"episode": np.repeat(np.arange(episodes * times), HORIZON)}
 
 
-def said(found: reprl.LogCheck) -> str:
+def said(found: LogCheck) -> str:
     return "\n".join(map(str, found.findings))
 
 

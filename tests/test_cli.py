@@ -28,21 +28,13 @@ COMMANDS = [
     "learn",
     "register",
     "check-log",
-    "warm-up",
     "replicate",
     "verify",
-    "two-sample",
-    "certify",
     "confirm",
-    "play",
-    "docs",
     "audit",
-    "audit-agents",
-    "compare",
     "plan",
     "report",
-    "envs",
-    "learners",
+    "list",
 ]
 FILE = """
 import gymnasium, numpy, reprl
@@ -106,14 +98,16 @@ def file(tmp_path):
     return path
 
 
-def test_a_file_is_run_once_however_often_it_is_named(tmp_path, monkeypatch):
+def test_a_file_is_run_once_however_often_it_is_named_and_again_if_it_changed(tmp_path, monkeypatch):
     """What two names in a file mean are objects of one class: an environment knows its own learner's."""
     path = tmp_path / "twice.py"
     path.write_text("class Thing: pass\none, other = Thing(), Thing()\n")
     monkeypatch.chdir(tmp_path)
     one, other = read_object("ENV", "twice.py:one"), read_object("--learner", f"{path}:other")
-    assert isinstance(one, type(other))
+    assert type(one) is type(other)
     assert one is not other
+    path.write_text("one = 1\n")
+    assert read_object("ENV", "twice.py:one") == 1
 
 
 # Refusals
@@ -170,35 +164,34 @@ WRONG = [
     (["twice", "gridworld-v0", "--data-seed", "x"], "'x'"),
     (["replicate"], "RECIPE"),
     (["replicate", "absent.json"], "absent.json"),
-    (["certify"], "run folder"),
-    (["certify", "absent"], "absent"),
+    (["verify", "absent", "--proof"], "absent"),
+    (["verify", "a", "b", "--proof"], "'b'"),
+    (["verify", "absent", "--delta", "0.1"], "--proof"),
     (["confirm", "absent"], "--target"),
     (["confirm", "absent", "--target", "1"], "absent"),
-    (["play"], "RUN"),
-    (["play", "absent"], "absent"),
-    (["docs", "absent"], "'absent'"),
     (["verify", "absent"], "--log FILE"),
     (["register", "gridworld-v0"], "--pilot N"),
     (["register", "gridworld-v0", "--pilot", "0", "--out", "absent.json"], "got 0"),
     (["check-log", "absent.csv"], "absent.csv"),
-    (["warm-up", "--quick"], "--quick"),
-    (["two-sample", "a.csv", "absent"], "two logs, or counts both"),
+    (["verify", "--data", "a.csv", "absent"], "two logs, or counts both"),
+    (["verify", "--data", "a.csv"], "A and B"),
+    (["verify", "a", "b", "--horizon", "5"], "--data"),
     (["verify", "absent", "absent"], "absent"),
     (["audit", "gridworld-v0", "--learner", "nobody"], "'nobody'"),
     (["audit", "gridworld-v0", "--learner", "mine.py"], "mine.py:NAME"),
     (["audit", "gridworld-v0", "--learner", "absent.py:f"], "'absent.py'"),
     (["audit", "gridworld-v0", "--pairs", "0"], "0"),
     (["audit", "gridworld-v0", "--level", "2"], "2"),
-    (["compare", "gridworld-v0", "--learner", "nobody"], "'nobody'"),
-    (["compare", "gridworld-v0", "--pairs", "few"], "'few'"),
+    (["audit", "gridworld-v0", "--pairs", "few"], "'few'"),
+    (["audit", "gym:CartPole-v1", "--learner", "ars", "--sequential"], "for an audit of agents"),
+    (["audit", "gym:CartPole-v1", "--learner", "ars", "--discount", "0.9"], "for an audit of agents"),
     (["plan", "--states", "3", "--actions", "2"], "--horizon"),
     (["plan", "--states", "0", "--actions", "2", "--horizon", "2"], "0"),
     (["plan", "--states", "3", "--actions", "2", "--horizon", "2", "--epsilon", "9"], "9"),
     (["report", "absent", "-o", "x.html"], "absent"),
     (["report", "absent"], "--out"),
-    (["envs", "extra"], "extra"),
-    (["learners", "--nonsense"], "--nonsense"),
-    (["audit-agents", "--nonsense"], "--nonsense"),
+    (["list", "extra"], "extra"),
+    (["list", "--nonsense"], "--nonsense"),
 ]
 
 
@@ -253,10 +246,7 @@ def test_a_file_that_fails_is_refused(call, tmp_path):
 def test_help_lists_every_command_and_explains_the_seeds(call):
     code, out, _ = call("--help")
     assert code == 0
-    assert sorted(COMMANDS) == sorted(
-        command.callback.__name__.replace("_", "-")  # type: ignore[union-attr]
-        for command in app.registered_commands
-    )
+    assert sorted(COMMANDS) == sorted(str(command.name) for command in app.registered_commands)
     for name in COMMANDS:
         assert f" {name} " in out
     assert "shared seed" in out
@@ -302,7 +292,7 @@ def test_learn_says_what_to_publish_and_what_to_keep(call, tmp_path):
     assert run.policy.fingerprint in printed
     assert re.search(r"publish +.*recipe.json, which holds the shared seed 7\n", printed)
     assert re.search(r"keep private +the data seed 12345", printed)
-    assert "[rehearsed: reprl docs rehearsal]" in printed
+    assert "[rehearsed: docs/rehearsal.md]" in printed
     assert re.search(r"rehearsal +\d+ of \d+ simulated second teams learn this policy", printed)
     assert re.search(r"ties +actions count as equal if their loss.*, weighted by visits, is at most [\d.]+", printed)
     assert re.search(r"earns +[\d.]+; the best policy [\d.]+, the baseline \(always ↑\) 0: [\d.]+ % of", printed)
@@ -661,21 +651,16 @@ def test_a_large_policy_is_shown_in_part(call):
     assert "… and 6 more states and 2 more steps" in out
 
 
-def test_plan_is_the_library_s_plan(answer, call):
-    words = ["plan", "--states", 4, "--actions", 2, "--horizon", 3]
-    code, document = answer(*words)
-    rows = reprl.plan(n_states=4, n_actions=2, horizon=3, epsilon=PAPER_EPSILON)
-    assert code == 0
-    assert document["rows"] == [row._asdict() for row in rows]
-    assert "lower bound" in call(*words)[1]
-
-
-def test_envs_and_learners_list_everything(answer, call):
-    assert [entry["id"] for entry in answer("envs")[1]["environments"]] == [x.id for x in reprl.catalogue()]
-    out = call("envs")[1]
+def test_environments_and_learners_are_listed_together_and_alone(answer, call):
+    found = answer("list")[1]
+    assert [entry["id"] for entry in found["environments"]] == [x.id for x in reprl.catalogue()]
+    assert {"reprl", "ucbvi", "ars"} <= {entry["name"] for entry in found["learners"]}
+    for kind in ("environments", "learners"):
+        assert answer("list", kind)[1] == {kind: found[kind]}
+    out = call("list")[1]
     assert all(entry.id in out for entry in reprl.catalogue())
-    assert "reprl" in [entry["name"] for entry in answer("learners")[1]["learners"]]
-    assert "ucbvi" in call("learners")[1]
+    assert "ucbvi" in out
+    assert "ucbvi" not in call("list", "environments")[1]
 
 
 def test_an_audit_exits_1_when_it_rejects(answer, call, tmp_path):
@@ -708,15 +693,6 @@ def test_an_audit_starts_no_processes_unless_told(call, monkeypatch):
     assert call(*words, "--workers", 2)[0] == 3
 
 
-def test_a_comparison_is_printed_and_written(answer, call, tmp_path):
-    out = tmp_path / "comparison.json"
-    words = ["compare", *WORLD, "--learner", "greedy", "--pairs", 3, "--limit", 2000, "--seed", 1, "--workers", 1]
-    code, document = answer(*words, "--out", out)
-    assert code == 0
-    assert json.loads(out.read_text()) == document
-    assert "greedy" in call(*words)[1]
-
-
 def test_a_report_is_written_from_a_run_folder(answer, folder, tmp_path):
     code, document = answer("report", folder, "-o", tmp_path / "run.html")
     assert code == 0
@@ -727,17 +703,17 @@ def test_a_report_is_written_from_a_run_folder(answer, folder, tmp_path):
 
 def test_tables_fold_on_a_narrow_screen(call, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
-    for words in (["envs"], ["twice", *WORLD, *QUICK, "--shared-seed", "7"]):
+    for words in (["list"], ["twice", *WORLD, *QUICK, "--shared-seed", "7"]):
         _, out, _ = call(*words)
         assert max(map(len, out.splitlines())) <= 40
 
 
 def test_a_fault_of_ours_does_not_look_like_an_answer(call, monkeypatch):
     monkeypatch.setattr("reprl.mdp.catalogue.catalogue", lambda: 1 / 0)
-    code, out, err = call("envs")
+    code, out, err = call("list")
     assert (code, out) == (3, "")
     assert "Traceback" in err
-    code, out, _ = call("envs", "--json")
+    code, out, _ = call("list", "--json")
     assert code == 3
     assert json.loads(out) == {"error": "ZeroDivisionError: division by zero"}
 
@@ -750,7 +726,7 @@ def test_expected_errors_become_one_line(call, monkeypatch, error, code):
         raise error
 
     monkeypatch.setattr("reprl.mdp.catalogue.catalogue", fail)
-    found, out, err = call("envs")
+    found, out, err = call("list")
     assert (found, out) == (code, "")
     assert err.count("\n") == 1
 

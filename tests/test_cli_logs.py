@@ -72,7 +72,7 @@ def test_two_teams_with_two_logs(logs: Path, tmp_path: Path, call: Call) -> None
     assert "both runs read one log" in out
     page = write_report(run, tmp_path / "north.html").read_text("utf-8")
     assert " by the log, 95 % interval" in page
-    assert "reprl docs logs" in page
+    assert "docs/logs.md" in page
 
 
 def test_what_does_not_go_with_a_log_is_refused(logs: Path, tmp_path: Path, call: Call) -> None:

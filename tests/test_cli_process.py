@@ -138,7 +138,7 @@ def test_a_second_run_into_a_busy_folder_is_refused(tmp_path):
     assert busy.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [["learners"], ["--help"], ["nonsense", "--json"]])
+@pytest.mark.parametrize("words", [["list"], ["--help"], ["nonsense", "--json"]])
 def test_a_pipe_that_closes_is_no_news(words):
     child = subprocess.Popen([*REPRL, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert child.stdout is not None
@@ -152,14 +152,14 @@ def test_a_pipe_that_closes_is_no_news(words):
 
 def test_a_first_line_can_be_taken_from_a_pipe():
     shown = subprocess.run(
-        f"{sys.executable} -m reprl envs | head -1", shell=True, capture_output=True, text=True, timeout=300
+        f"{sys.executable} -m reprl list | head -1", shell=True, capture_output=True, text=True, timeout=300
     )
     assert shown.stdout.startswith("environment")
     assert shown.stderr == ""
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("words", [["envs"], ["--help"]])
+@pytest.mark.parametrize("words", [["list"], ["--help"]])
 def test_an_output_that_is_full_is_one_line(words):
     with open("/dev/full", "w") as full:
         child = subprocess.run([*REPRL, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
@@ -213,7 +213,7 @@ def test_colours_are_for_terminals_that_want_them():
     def shown(**extra: str) -> bytes:
         ours, theirs = pty.openpty()
         environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", **extra}
-        child = subprocess.Popen([*REPRL, "envs"], stdout=theirs, stderr=subprocess.DEVNULL, env=environment)
+        child = subprocess.Popen([*REPRL, "list"], stdout=theirs, stderr=subprocess.DEVNULL, env=environment)
         os.close(theirs)
         out = b""
         while chunk := _read(ours):
@@ -227,7 +227,7 @@ def test_colours_are_for_terminals_that_want_them():
 
 
 def test_an_output_that_is_closed_is_no_error():
-    closed = subprocess.run(f"{sys.executable} -m reprl envs >&-", shell=True, capture_output=True, timeout=300)
+    closed = subprocess.run(f"{sys.executable} -m reprl list >&-", shell=True, capture_output=True, timeout=300)
     assert (closed.returncode, closed.stderr) == (0, b"")
 
 

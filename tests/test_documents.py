@@ -12,7 +12,6 @@ import pytest
 
 import reprl
 from reprl.artifacts.folder import StoredRun
-from reprl.auditing.comparison import Comparison
 from reprl.errors import ReprlError, hint
 from reprl.mdp.criterion import Criterion
 from reprl.mdp.environment import ENVIRONMENT
@@ -21,11 +20,10 @@ from reprl.mdp.policy import check_policy
 from reprl.sources.environment import Environment, describe
 from reprl.storage.documents import decode, plain
 from reprl.storage.fields import read_fields, real
-from tests.report_samples import audit_document, comparison_document
+from tests.report_samples import audit_document
 
 KINDS: dict[str, Any] = {
     "audit": reprl.AuditReport,
-    "comparison": Comparison,
     "policy": reprl.Policy,
     "receipt": reprl.Receipt,
     "recipe": reprl.Recipe,
@@ -40,7 +38,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "episodic-canonical": {"access": "episodic"},
     "episodic-sampled": {"access": "episodic", "rule": "sampled", "runs": 2},
 }
-FRESH = ["audit.json", "comparison.json", *(f"{kind}-{run}.json" for kind in StoredRun._fields for run in RUNS)]
+FRESH = ["audit.json", *(f"{kind}-{run}.json" for kind in StoredRun._fields for run in RUNS)]
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +47,6 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("documents")
     mdp = reprl.make("gridworld-v0", 3, size=2)
     reprl.AuditReport.from_json(json.dumps(audit_document(mdp))).save(folder / "audit.json")
-    Comparison.from_json(json.dumps(comparison_document(mdp))).save(folder / "comparison.json")
     for run, options in RUNS.items():
         result = reprl.learn(mdp, epsilon=1.0, shared_seed=7, data_seed=1, **options)
         for kind in StoredRun._fields:

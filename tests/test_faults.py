@@ -172,9 +172,9 @@ def test_what_cannot_be_written_is_refused_before_work(
 ) -> None:
     (tmp_path / "file").touch()
     target = str(tmp_path / "file" / "x.json")
-    for module in ("reprl.auditing.audit.audit", "reprl.auditing.compare.compare", "reprl.artifacts.recipe.learn"):
+    for module in ("reprl.auditing.audit.audit", "reprl.artifacts.recipe.learn"):
         monkeypatch.setattr(module, lambda *_, **__: pytest.fail("work began"))
-    for words in (["audit", *SMALL], ["compare", *SMALL[:5]], ["learn", *SMALL]):
+    for words in (["audit", *SMALL], ["learn", *SMALL]):
         assert main([*words, "--out", target]) == 2
         assert capsys.readouterr().err.startswith("reprl: cannot write")
 

@@ -15,7 +15,7 @@ import reprl
 from reprl.mdp.counts import tally
 from reprl.mdp.tiers import Tiers
 from reprl.paper.rep_rl_bandit import Accuracy, Induction, tiered_induction
-from reprl.paper.rep_var_bandit import Decision
+from reprl.paper.rep_var_bandit import Decision, multi_best_arm
 from tests import naive, naive_decision
 from tests.naive_decision import Rule
 
@@ -97,7 +97,7 @@ def test_scores_and_laws_are_those_of_each_step() -> None:
         np.testing.assert_array_equal(found.scores[h], counts.mean_return(h, found.values[h + 1]))
         for tier in (1, 2):
             states = np.flatnonzero(tiers.level[h] == tier)
-            direct = reprl.multi_best_arm(
+            direct = multi_best_arm(
                 key.derive("induction", h, tier),
                 found.scores[h, states],
                 counts.visits[h, states],

@@ -20,6 +20,7 @@ from reprl.sources.logs.coverage import value_of_practice
 from reprl.canonical.gaps import find_gaps
 from reprl.canonical.supported import Thresholds, draw_thresholds, find_supported, weigh_unknown_states
 from reprl.lab.baselines import empirical_values, greedy_policy
+from reprl.learning.settings import Settings
 from reprl.mdp.dynamics import empirical_dynamics
 from reprl.randomness import DataStream
 from reprl.sources.environment import describe
@@ -641,7 +642,7 @@ def test_recipes_and_receipts_of_logs(tmp_path: Path, result: reprl.LearnResult)
     with pytest.raises(reprl.ReprlError, match="stands for a log"):
         run.recipe.learn()
     with pytest.raises(reprl.ReprlError, match="must be 'log' to learn from a log"):
-        Recipe.plan(describe(reprl.make("river-swim-v0")), reprl.Settings(), 1).learn_log({})
+        Recipe.plan(describe(reprl.make("river-swim-v0")), Settings(), 1).learn_log({})
 
 
 def test_an_edited_recipe_of_a_log_is_refused(result: reprl.LearnResult) -> None:

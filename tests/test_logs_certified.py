@@ -23,6 +23,7 @@ from reprl.assurance.concentration import GRID, levels
 from reprl.assurance.value_bounds import bound_best
 from reprl.assurance.verdict import judge, prepare
 from reprl.canonical.choice import choose
+from reprl.errors import LogWarning
 from reprl.learning.certification import rule_of
 from reprl.learning.settings import Settings
 from reprl.mdp.counts import tally
@@ -307,7 +308,7 @@ def test_a_log_whose_rows_are_no_fair_sample_is_refused(log: dict[str, Any]) -> 
     copied = {name: np.concatenate([column, column]) for name, column in part.items()}
     copied["episode"][4000:] += 2000
     with (
-        pytest.warns(reprl.errors.LogWarning, match="stands 2 times"),
+        pytest.warns(LogWarning, match="stands 2 times"),
         pytest.raises(
             ReprlError, match="every row is a fair draw, got a log that is not: bias: every episode stands 2"
         ),

@@ -20,6 +20,7 @@ from reprl.sources.logs.coverage import find_coverage, value_of_practice
 from reprl.canonical.gaps import find_gaps
 from reprl.canonical.supported import Thresholds, find_supported, weigh_unknown_states
 from reprl.cli.app import main
+from reprl.learning.learner import certify
 from reprl.mdp.dynamics import empirical_dynamics
 from reprl.randomness import DataStream
 from reprl.sources.logs import tables
@@ -221,7 +222,7 @@ def test_the_second_team_has_the_recipe_and_a_log_of_its_own(result: reprl.Learn
         with pytest.raises(reprl.ReprlError, match=r"discount|horizon"):
             Recipe.from_json(text.replace(old, new, 1)).learn_log(make_log(river(), 3, 10, 1))
     with pytest.raises(reprl.ReprlError, match="must have a horizon to be certified"):
-        reprl.certify(result)
+        certify(result)
 
 
 def test_an_end_that_pays_nothing_more_and_rewards_of_other_units() -> None:
@@ -298,7 +299,7 @@ def test_the_command_line_learns_replicates_and_masks(tmp_path: Path, capsys: py
     assert main([*again, "--out", str(tmp_path / "b")]) == 0
     assert json.loads(capsys.readouterr().out)["same"]
     assert main(["verify", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
-    page = reprl.report.write_report(tmp_path / "a", tmp_path / "a.html").read_text("utf-8")
+    page = reprl.write_report(tmp_path / "a", tmp_path / "a.html").read_text("utf-8")
     assert "discount 0.9" in page
     capsys.readouterr()
     for name, message in (

@@ -15,6 +15,7 @@ import reprl
 from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.goal import Goal
 from reprl.errors import ReprlError
+from reprl.lab.baselines import make_learner
 from reprl.mdp.dynamics import Data, empirical_dynamics, true_dynamics
 from reprl.randomness import SharedKey
 from reprl.sources.episodes import EpisodicModel
@@ -204,8 +205,8 @@ def test_two_runs_agree_on_an_allowed_policy(access: Access) -> None:
     [
         lambda mdp: reprl.learn(mdp, rule="sampled"),
         lambda mdp: reprl.learn(mdp, rule="sampled", access="generative"),
-        lambda mdp: reprl.lab.baselines.make_learner("greedy")(GenerativeModel(mdp, 1), SharedKey(1)),
-        lambda mdp: reprl.lab.baselines.make_learner("ucbvi")(EpisodicModel(mdp, 1), SharedKey(1)),
+        lambda mdp: make_learner("greedy")(GenerativeModel(mdp, 1), SharedKey(1)),
+        lambda mdp: make_learner("ucbvi")(EpisodicModel(mdp, 1), SharedKey(1)),
     ],
 )
 def test_others_refuse_a_mask(learn: Any) -> None:

@@ -62,7 +62,6 @@ def test_swapped_names_are_noticed_everywhere(
     with pytest.raises(DocumentError, match="names"):
         reprl.verify(folder, runs / "one")
     assert main(["report", str(folder), "-o", str(tmp_path / "page.html")]) == 2
-    assert main(["play", str(folder)]) == 2
     pandas.DataFrame(make_log(300, 2)).to_csv(tmp_path / "log.csv", index=False)
     assert main(["replicate", str(folder), "--log", str(tmp_path / "log.csv")]) == 2
     assert main(["verify", str(folder), str(runs / "one")]) == 2

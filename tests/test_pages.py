@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import matplotlib as mpl
@@ -17,7 +16,6 @@ from experiments.numbers import MARK, fill, look_ups
 from experiments.pages import searched
 from experiments.runner import ROOT, Experiment, between
 from experiments.stored import kept
-from reprl.cli.app import main
 
 PAGES = sorted(
     page.relative_to(ROOT).as_posix()
@@ -93,11 +91,3 @@ def test_drawing_again_changes_no_table_of_a_benchmark(name: str) -> None:
 def test_the_stored_joint_search_is_that_of_the_code(family: str) -> None:
     found = {n: effort(laws_of(family, n), keys=5).nodes for n in (10, 20, 30)}
     assert found == {n: searched(family, n) for n in found}
-
-
-def test_marks_are_not_shown_to_readers(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["docs", "whole"]) == 0
-    printed = capsys.readouterr().out
-    shown = re.sub(r"<!--(?:n:[\w.-]+|/)-->", "", text_of("docs/whole.md"))
-    assert printed.startswith(shown[:2000])
-    assert "<!--n:" not in printed

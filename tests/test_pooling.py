@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import reprl
 from reprl.artifacts.recipe import Recipe
 from reprl.errors import ReprlError
-from reprl.learning.learner import ReprlLearner, learner
+from reprl.learning.learner import ReprlLearner
 from reprl.learning.settings import Settings
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw_data
@@ -212,8 +212,6 @@ def test_parallel_samples_of_a_world_whose_steps_differ_are_not_pooled() -> None
 def test_a_budget_pays_for_pooled_calls() -> None:
     mdp = reprl.make("river-swim-v0")
     model = GenerativeModel(mdp, 1)
-    ours = learner(access="generative")
-    assert ours.minimum_budget(model) == 12
     ReprlLearner(Settings(access="generative"), 12 * 50).run(model, SharedKey(1))
     assert model.ledger.samples == 12 * 50
 

@@ -16,9 +16,11 @@ import reprl
 from reprl.canonical.gaps import value_spread
 from reprl.cli import app
 from reprl.cli.app import main
+from reprl.learning.settings import Settings
 from reprl.mdp.dynamics import true_dynamics
 from reprl.mdp.tiers import Tiers
 from reprl.paper.rep_rl_bandit import Accuracy, tiered_induction
+from reprl.paper.rep_var_bandit import multi_best_arm
 
 GRID = reprl.make("gridworld-v0", 2, size=2)
 
@@ -63,10 +65,10 @@ def test_steps_without_a_decided_state_bound_the_loss_by_the_horizon_alone() -> 
 def test_means_that_contradict_their_scale_are_refused() -> None:
     ask: dict[str, Any] = {"epsilon": 0.5, "delta": 0.1}
     with pytest.raises(reprl.ReprlError, match=r"means must lie within scale=1 of each other, .* got -7 to 50$"):
-        reprl.multi_best_arm(reprl.SharedKey(1), [[0, 50], [3, -7]], [100, 100], scale=1, **ask)
-    found = reprl.multi_best_arm(reprl.SharedKey(1), [[0, 50], [3, -7]], [100, 100], scale=57, **ask)
+        multi_best_arm(reprl.SharedKey(1), [[0, 50], [3, -7]], [100, 100], scale=1, **ask)
+    found = multi_best_arm(reprl.SharedKey(1), [[0, 50], [3, -7]], [100, 100], scale=57, **ask)
     assert found.guarantee.status == "proven"
-    reprl.multi_best_arm(reprl.SharedKey(1), [[5.0, 6.0]], [100], scale=1.0, **ask)  # the interval may lie anywhere
+    multi_best_arm(reprl.SharedKey(1), [[5.0, 6.0]], [100], scale=1.0, **ask)  # the interval may lie anywhere
 
 
 @pytest.mark.parametrize("rule", ["canonical", "sampled"])
@@ -101,6 +103,6 @@ def test_examples_on_help_pages_ask_for_something() -> None:
             assert value_spread(true_dynamics(mdp)) > 0.3, line
             if "--preference" in options:
                 names = tuple(options["--preference"].split(","))
-                reprl.Settings(preference=names).resolve_actions(mdp.labels.actions, mdp.n_actions)
+                Settings(preference=names).resolve_actions(mdp.labels.actions, mdp.n_actions)
             seen += 1
     assert seen >= 8

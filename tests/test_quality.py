@@ -139,15 +139,6 @@ def test_the_state_that_only_this_package_knows_may_be_left_out():
     )
 
 
-def test_a_comparison_in_a_black_box_takes_no_quality():
-    for name, value in (("quality", 0.8), ("baseline", 1)):
-        asked: dict[str, Any] = {name: value}
-        with pytest.raises(ReprlError, match=f"^{name} must be left out of a comparison in a black box, got {value}$"):
-            reprl.compare(Shop, horizon=4, reward_range=Shop.REWARDS, **asked)
-    with pytest.raises(ReprlError, match=r"^epsilon must be given with epsilon_units='original', got none$"):
-        reprl.compare(Shop, horizon=4, reward_range=Shop.REWARDS, epsilon_units="original")
-
-
 @pytest.mark.parametrize("name", ["gridworld-v0", "river-swim-v0", "queue-admission-v0"])
 def test_the_exact_baseline_is_what_evaluation_says(name: str) -> None:
     mdp: Any = reprl.make(name)
@@ -339,18 +330,6 @@ def test_commands_refuse_a_bad_goal(
     shown = capsys.readouterr()
     assert message in shown.err
     assert shown.err.count("\n") == 1
-
-
-def test_plan_and_compare_take_a_quality(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "-S", "4", "-A", "2", "-H", "3", "--quality", "0.8", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert (document["quality"], document["epsilon"]) == (0.8, PAPER_EPSILON)
-    assert "quality 0.8" in document["rows"][0]["algorithm"]
-    limits = ["--learner", "greedy", "--limit", "1000", "--pairs", "2", "--json"]
-    assert main(["compare", "river-swim-v0", "--quality", "0.8", *limits]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["epsilon"] == exact_loss(reprl.make("river-swim-v0"), Settings(quality=0.8))
-    assert main(["compare", "river-swim-v0", "--quality", "0.8", "--epsilon", "1", *limits]) == 2
 
 
 # Logs

@@ -14,6 +14,7 @@ from rich.console import Console
 
 import reprl
 from experiments.price.boxes import REWARDS, TwoQueues
+from reprl.artifacts.register import register_log
 from reprl.canonical.bound import BoundRule, TableReader
 from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.gaps import find_gaps
@@ -254,7 +255,7 @@ def test_a_recipe_without_an_id_is_run_on_the_environment_that_is_given() -> Non
 
 def test_a_log_may_be_the_pilot_of_other_logs(tmp_path: Any) -> None:
     pilot, ours = make_log(5000, 1), make_log(20_000, 2)
-    recipe = reprl.register_log(pilot, horizon=HORIZON, states=STATES, actions=ACTIONS, quality=0.5)
+    recipe = register_log(pilot, horizon=HORIZON, states=STATES, actions=ACTIONS, quality=0.5)
     assert recipe.registration is not None
     assert recipe.registration.log is not None
     run = recipe.learn_log(ours)

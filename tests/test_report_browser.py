@@ -31,7 +31,6 @@ FIGURES = {
     "table": ["policy", "tiers", "samples", "values", "undecided"],
     "lake": ["policy", "tiers", "samples", "values", "undecided"],
     "audit": ["interval", "distinct", "by-cell", "by-cell-weighted"],
-    "comparison": ["bars", "disagreement", "suboptimality"],
 }
 SIZES = {"phone": (390, 844), "laptop": (1440, 900)}
 
@@ -93,7 +92,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "table": report_samples.run_documents(reprl.make("queue-admission-v0")),
         "lake": report_samples.run_documents(lake),
         "audit": report_samples.audit_document(grid),
-        "comparison": report_samples.comparison_document(grid),
     }
     return {name: write_report(source, folder / f"{name}.html") for name, source in sources.items()}
 
@@ -147,7 +145,7 @@ def contrast(front: str, back: str) -> float:
 
 
 VIEWS = [
-    *((name, size, theme) for name in ("run", "audit", "comparison") for size in SIZES for theme in ("light", "dark")),
+    *((name, size, theme) for name in ("run", "audit") for size in SIZES for theme in ("light", "dark")),
     *((name, "phone", "light") for name in ("line", "table", "lake")),
 ]
 

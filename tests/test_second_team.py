@@ -97,15 +97,15 @@ def test_value_and_gain_are_computed_again_from_a_log(place: Path, capsys: Any) 
 
 def test_two_logs_are_compared_with_names_and_a_verdict(place: Path, capsys: Any) -> None:
     both = (place / "ours.csv", place / "theirs.csv")
-    code, found = answer(capsys, "two-sample", *both, "--horizon", HORIZON)
+    code, found = answer(capsys, "verify", "--data", *both, "--horizon", HORIZON)
     assert (code, found["verdict"]) == (0, "not contradicted")
-    code, found = answer(capsys, "two-sample", place / "ours.csv", place / "other.csv", "--recipe", place / "run")
+    code, found = answer(capsys, "verify", "--data", place / "ours.csv", place / "other.csv", "--recipe", place / "run")
     assert (code, found["verdict"]) == (1, "different")
     assert "state 0" in found["words"][0] or "state 1" in found["words"][0]
-    assert main(["two-sample", str(place / "ours.csv"), str(place / "run")]) == 2
-    assert main(["two-sample", *map(str, both)]) == 2
+    assert main(["verify", "--data", str(place / "ours.csv"), str(place / "run")]) == 2
+    assert main(["verify", "--data", *map(str, both)]) == 2
     capsys.readouterr()
-    code, found = answer(capsys, "two-sample", place / "run", place / "run")
+    code, found = answer(capsys, "verify", "--data", place / "run", place / "run")
     assert (code, found["verdict"]) == (0, "not contradicted")
 
 

@@ -93,9 +93,8 @@ def test_only_regular_files_are_replaced(
         with pytest.raises(ReprlError, match=r"^cannot write .*out\.json: (it must be a regular file|Is a directory)"):
             save(target)
     monkeypatch.setattr("reprl.auditing.audit.audit", lambda *_, **__: pytest.fail("work began"))
-    monkeypatch.setattr("reprl.auditing.compare.compare", lambda *_, **__: pytest.fail("work began"))
     monkeypatch.setattr("reprl.report.write._read", lambda _: pytest.fail("work began"))
-    for words in (["audit", "gridworld-v0"], ["compare", "gridworld-v0"], ["report", str(tmp_path)]):
+    for words in (["audit", "gridworld-v0"], ["report", str(tmp_path)]):
         assert main([*words, "--out", str(target)]) == 2
         assert capsys.readouterr().err.startswith("reprl: cannot write")
     after = os.lstat(target)
@@ -318,7 +317,6 @@ def lazy(model, shared_key):
         ["learn", "{file}:mdp", "--access", "generative"],
         ["twice", "{file}:mdp", "--access", "generative"],
         ["audit", "{file}:mdp", "--learner", "{file}:lazy", "--pairs", "5"],
-        ["compare", "{file}:mdp", "--learner", "greedy", "--access", "generative", "--pairs", "2", "--limit", "32"],
         ["learn", "nonsense" + ESCAPE],
         ["verify", "absent" + ESCAPE, "x"],
         ["nonsense" + ESCAPE],

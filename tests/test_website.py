@@ -41,7 +41,7 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 
 def test_dead_links_are_found_out() -> None:
-    page = ROOT / "docs" / "gallery.md"
+    page = ROOT / "docs" / "peers.md"
     assert dead_links(page, "[a](nowhere.md) [b](peers.md#nowhere) [c](peers.md) `[d](code.md)` [e](https://a.b)") == [
         "nowhere.md",
         "peers.md#nowhere",
@@ -135,8 +135,7 @@ def test_the_site_is_built_without_a_warning_and_asks_the_network_for_nothing(tm
     )
     assert done.returncode == 0, done.stdout + done.stderr
     html = tmp_path / "html"
-    start = (html / "index.html").read_text("utf-8")
-    assert "agreement.svg" in start
+    assert (html / "index.html").is_file()
     assert "<math" in (html / "docs" / "proofs" / "coupling.html").read_text("utf-8")
     reference = (html / "api" / "coupling.html").read_text("utf-8")
     assert re.search(r'href="\.\./docs/proofs/coupling\.html#[^"]+">proofs/coupling §\d', reference)

@@ -43,7 +43,6 @@ SECTIONS: dict[str, dict[str, str]] = {
         "evidence": "",
         "exponents": "",
         "icu-sepsis": "",
-        "gallery": "",
     },
     "Reference": {"glossary": "", "audit": "", "peers": "", "paper-map": ""},
 }

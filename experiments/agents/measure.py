@@ -9,6 +9,7 @@ import numpy as np
 
 import reprl
 from experiments.agents import plan
+from reprl.auditing.agents import audit_agents
 
 
 def ppo(env: Any, weights: int, steps: int) -> Any:
@@ -42,16 +43,16 @@ def cells() -> gymnasium.Env[Any, Any]:
 def agents(train: Any, pairs: int, episodes: int, steps: int) -> dict[str, Any]:
     """Audit PPO."""
     how: dict[str, Any] = {"pairs": pairs, "episodes": episodes, "seed": plan.SEED}
-    return reprl.audit_agents("gym:CartPole-v1", train, steps=steps, **how).to_dict()
+    return audit_agents("gym:CartPole-v1", train, steps=steps, **how).to_dict()
 
 
 def baseline(learner: str, pairs: int, episodes: int, samples: int) -> dict[str, Any]:
     """Audit a baseline for a Box, by its name."""
     how: dict[str, Any] = {"pairs": pairs, "episodes": episodes, "seed": plan.SEED, "samples": samples}
-    return reprl.audit_agents("gym:CartPole-v1", learner, **how).to_dict()
+    return audit_agents("gym:CartPole-v1", learner, **how).to_dict()
 
 
 def tables(pairs: int, episodes: int) -> dict[str, Any]:
     """Audit the canonical rule on the cells, with the ruler for agents."""
     how: dict[str, Any] = {"pairs": pairs, "episodes": episodes, "seed": plan.SEED}
-    return reprl.audit_agents(cells, "reprl", reward_range=(0, 1), stationary=True, **plan.TABLE, **how).to_dict()
+    return audit_agents(cells, "reprl", reward_range=(0, 1), stationary=True, **plan.TABLE, **how).to_dict()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-import reprl
 from experiments.stored import LookUp, code, default, percent, stored
+from reprl.auditing.agents import audit_agents
 
 NUMBERS: dict[str, dict[str, LookUp]] = {
     "docs/agents.md": {
-        "one-within-range": lambda: [percent(default(reprl.audit_agents, "closeness"))],
+        "one-within-range": lambda: [percent(default(audit_agents, "closeness"))],
         "cut-into-samples": lambda: [
             str(math.prod(code("experiments.agents.plan.BINS"))),
             str(stored("agents")["table"]["horizon"]),

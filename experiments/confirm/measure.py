@@ -11,7 +11,8 @@ from scipy.special import stdtrit
 
 import reprl
 from experiments.confirm import plan
-from reprl.search.betting import Levels, MeanTest, rung_risk, scan_levels
+from reprl.artifacts.confirmation import Confirmation
+from reprl.assurance.betting import Levels, MeanTest, rung_risk, scan_levels
 from reprl.randomness import DataStream
 from reprl.search.scan import Rung, scan
 from reprl.sources.returns import Play
@@ -180,7 +181,7 @@ def lake() -> dict[str, Any]:
     }
 
 
-def _published(found: reprl.Confirmation) -> dict[str, Any]:
+def _published(found: Confirmation) -> dict[str, Any]:
     names = ("verdict", "status", "target", "mean", "interval", "episodes", "samples", "seconds")
     values, counts = zip(*found.returns, strict=True)
     needed = redrawn_t_test(np.repeat(values, counts), found.target)

@@ -27,7 +27,7 @@ from experiments.runner import Experiment, Job
 from reprl.auditing.evidence import exact_interval
 from reprl.coupling.spec import CouplingSpec
 from reprl.lab.lower_bounds.disagreement import race_disagreement
-from reprl.paper.rep_var_bandit import Decision, select
+from reprl.paper.rep_var_bandit import Decision, multi_best_arm, select
 from reprl.randomness import DataStream
 from tests import naive_explore
 from tests.test_qexplore import dependence, fork, kernel_hits, naive_hits, small
@@ -104,7 +104,7 @@ def drawn_apart(point: Point, method: str, m: int, pairs: int) -> int:
     for i in range(pairs):
         rng = np.random.default_rng([SEED, 1, i, m])
         runs = [
-            reprl.multi_best_arm(
+            multi_best_arm(
                 reprl.SharedKey(i),
                 rng.binomial(m, point.means) / m,
                 np.full(point.states, m),

@@ -9,10 +9,10 @@ from typing import Any, cast
 import numpy as np
 from scipy import stats
 
-from experiments.head_to_head.plan import EPSILON, INSTANCES, RHO, SEED, SWEEPS, Cell, Effort, Point, hard
+from experiments.head_to_head.budget import crossing, smallest_budget
+from experiments.head_to_head.plan import EPSILON, INSTANCES, RHO, SEED, SWEEPS, Cell, Contender, Effort, Point, hard
 from reprl.auditing.audit import audit
-from reprl.auditing.compare import run_row
-from reprl.auditing.search import crossing
+from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream
 from reprl.sources.protocol import Access
 
@@ -21,20 +21,21 @@ FREE = ("replicable-rmax",)
 """Plays episodes as multinomial flows, so that it may have the budgets of parallel sampling."""
 
 
+def row(mdp: TabularMDP, one: Contender, **asked: Any) -> dict[str, Any]:
+    """Search the smallest budget of one learner; a limit below its first budget is raised to it."""
+    low = one.first_budget(mdp)
+    own = int(DataStream(asked.pop("seed"), f"compare/{one.access}/{one.label}").integers(1)[0])
+    asked |= {"limit": max(low, asked["limit"]), "seed": own}
+    found = smallest_budget(mdp, one.make, access=one.access, low=low, **asked)
+    return {"learner": one.label, "access": one.access, "options": dict(one.options), **found}
+
+
 def cell(entry: Cell, effort: Effort) -> dict[str, Any]:
     """Search the smallest budget of one learner on one instance."""
-    access = entry.contender.access
-    cheap = "generative" if entry.contender.name in FREE else access
-    row = run_row(
-        INSTANCES[entry.instance](),
-        entry.contender,
-        epsilon=EPSILON,
-        rho=RHO,
-        pairs=effort.pairs[access],
-        limit=effort.limit[cheap],
-        seed=_seed(entry.name),
-    )
-    return {"instance": entry.instance, **row.to_dict()}
+    access, mdp = entry.contender.access, INSTANCES[entry.instance]()
+    limit = effort.limit["generative" if entry.contender.name in FREE else access]
+    asked: dict[str, Any] = {"epsilon": EPSILON, "rho": RHO, "pairs": effort.pairs[access], "limit": limit}
+    return {"instance": entry.instance, **row(mdp, entry.contender, seed=_seed(entry.name), **asked)}
 
 
 def own(access: str, instance: str, effort: Effort) -> dict[str, Any]:
@@ -66,18 +67,18 @@ def point(entry: Point, effort: Effort) -> dict[str, Any]:
     """Find where disagreement passes ρ: a search, then a curve through three budgets around its answer."""
     mdp = hard(entry.states, entry.actions, entry.bias)
     contender, seed = entry.contender, _seed(entry.name)
-    limit = effort.limit["generative"] * 2**12
-    row = run_row(mdp, contender, epsilon=entry.epsilon, rho=entry.rho, pairs=effort.scouts, limit=limit, seed=seed)
+    asked: dict[str, Any] = {"epsilon": entry.epsilon, "rho": entry.rho, "pairs": effort.scouts, "seed": seed}
+    found = row(mdp, contender, limit=effort.limit["generative"] * 2**12, **asked)
     out: dict[str, Any] = {"sweep": entry.sweep, "value": entry.value, "x": entry.x, "learner": contender.label}
-    if not row.reached:
-        return {**out, "samples": None, "limit": row.limit}
-    budgets = [max(contender.minimum_budget(mdp), round(row.shown.budget * part)) for part in AROUND]
+    if not found["reached"]:
+        return {**out, "samples": None, "limit": found["limit"]}
+    budgets = [max(contender.first_budget(mdp), round(found["budget"] * part)) for part in AROUND]
     reports = [
         audit(mdp, contender.make(budget), effort.around, access="generative", seed=seed + k)
         for k, budget in enumerate(budgets)
     ]
     loss = max(report.suboptimality.mean for report in reports if report.suboptimality)
-    counts = [(p.samples, p.pairs, p.disagreements) for p in row.points]
+    counts = [(line[0], pairs, apart) for (_, pairs, apart), line in zip(found["counts"], found["curve"], strict=True)]
     counts += [(report.samples, report.pairs, report.disagreements) for report in reports]
     needed, low, high = crossing(counts, entry.rho)
     return {**out, "samples": needed, "interval": [low, high], "suboptimality": loss, "counts": counts}

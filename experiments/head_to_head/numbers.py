@@ -122,7 +122,7 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         ),
         "joint-has-bound": lambda: [slope_of("actions", "reprl (joint)")],
         "wrongly-probability-episodes": lambda: [
-            percent(code("reprl.auditing.search.LEVEL")),
+            percent(code("experiments.head_to_head.budget.LEVEL")),
             effort("pairs", "generative"),
             effort("pairs", "episodic"),
         ],
@@ -150,7 +150,7 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
             effort("own_pairs", "episodic"),
             none_apart(int(effort("own_pairs", "generative"))),
             none_apart(int(effort("own_pairs", "episodic"))),
-            percent(code("reprl.auditing.search.LEVEL")),
+            percent(code("experiments.head_to_head.budget.LEVEL")),
             str(len(measured("head_to_head", "table/"))),
         ],
         "budgets-stop-steps": lambda: [steps_limit()],

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from reprl.auditing.compare import Contender, contenders
+from reprl.lab.baselines import learners, make_learner
 from reprl.mdp.catalogue import hard_instance
 from reprl.mdp.tabular import TabularMDP
 from reprl.sources.environment import make
+from reprl.sources.episodes import EpisodicModel
+from reprl.sources.parallel import GenerativeModel
 
 EPSILON, RHO = 0.3, 0.1
 HORIZON = 3
@@ -86,8 +88,54 @@ QUICK_LEARNERS = ("reprl (joint)", "reprl (auto)", "greedy", "ucbvi")
 
 OWN = "reprl (canonical)"
 """Chooses its own size, by the data that it sees; no budget is found for it in hindsight."""
-LEFT_OUT = (("reprl (product)", "reprl", "episodic"),)
-"""To save time: within a factor of two of "auto" wherever both were measured."""
+
+
+class Contender(NamedTuple):
+    """A learner with its options, and how it samples."""
+
+    label: str
+    name: str
+    """In ``reprl.learners()``."""
+    access: str
+    options: Mapping[str, Any]
+
+    def make(self, budget: int) -> Any:
+        """Return the learner that spends at most a budget."""
+        extra = {"access": self.access} if self.name == "reprl" else {}
+        return make_learner(self.name, samples=budget, **extra, **self.options)
+
+    def first_budget(self, mdp: TabularMDP) -> int:
+        """Return the first budget of a search: a parallel call, or an episode for each cell and two more."""
+        if self.access == "generative":
+            return GenerativeModel(mdp, 0).samples_per_call
+        return EpisodicModel(mdp, 0).samples_per_episode * (mdp.horizon * mdp.n_states * mdp.n_actions + 2)
+
+
+VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
+    ("reprl", "generative"): {
+        "reprl (joint)": {"rule": "sampled", "coupling": "joint"},
+        "reprl (product)": {"rule": "sampled", "coupling": "product"},
+    },
+    ("reprl", "episodic"): {"reprl (auto)": {"rule": "sampled", "coupling": "auto"}},
+    ("karbasi-gaussian", "generative"): {
+        "karbasi-gaussian (shared)": {"coupling": "shared"},
+        "karbasi-gaussian (correlated)": {"coupling": "correlated"},
+    },
+}
+"""Learners that take part under other names than their own: (name, access) → label → options."""
+
+
+def contenders(epsilon: float, rho: float) -> list[Contender]:
+    """Return who takes part, parallel sampling first, each asked for ε and ρ."""
+    out = []
+    for access in ("generative", "episodic"):
+        for entry in learners():
+            if access in entry.access:
+                asked = {"epsilon": epsilon, "rho": rho}
+                aims = {key: value for key, value in asked.items() if key in entry.options}
+                for label, options in VARIANTS.get((entry.name, access), {entry.name: {}}).items():
+                    out.append(Contender(label, entry.name, access, {**aims, **options}))
+    return out
 
 
 SOFT = Contender(
@@ -168,8 +216,7 @@ def cells(quick: bool) -> list[Cell]:
     out = []
     for instance in INSTANCES:
         if not quick or instance in QUICK_INSTANCES:
-            out += [Cell(instance, one) for one in (*contenders(epsilon=EPSILON, rho=RHO), SOFT)]
-    out = [cell for cell in out if cell.contender.label != OWN and cell.contender[:3] not in LEFT_OUT]
+            out += [Cell(instance, one) for one in (*contenders(EPSILON, RHO), SOFT)]
     if quick:
         out = [cell for cell in out if cell.contender.label in QUICK_LEARNERS]
     return sorted(out, key=lambda cell: cell.contender.access != "generative")
@@ -184,6 +231,6 @@ def points(quick: bool) -> list[Point]:
             base = {"states": 8, "actions": 2, "epsilon": EPSILON, "rho": RHO, field: value}
             sizes, aims = (int(base["states"]), int(base["actions"])), (base["epsilon"], base["rho"])
             bias = NEAR if sweep == "near" else 0.0
-            known = (*contenders(access="generative", epsilon=aims[0], rho=aims[1]), SOFT)
+            known = [one for one in (*contenders(*aims), SOFT) if one.access == "generative"]
             out += [Point(sweep, value, one, *sizes, *aims, bias) for one in known if one.label in labels]
     return out

@@ -4,11 +4,7 @@ Public names are listed in ``__init__.pyi`` and loaded when they are first used,
 ``reprl --help`` cost next to nothing.
 """
 
-import os
-
 import lazy_loader
 
 __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-# Packages open by attribute; a star import leaves them out, since `mdp` is a likely name of a variable.
-__all__ = sorted({*__all__} - {entry.partition(".")[0] for entry in os.listdir(os.path.dirname(__file__))})

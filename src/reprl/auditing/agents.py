@@ -27,8 +27,10 @@ from reprl.learning.adapters import Agent, EnvLearner, acts, as_learner, policy_
 from reprl.learning.protocol import name_of
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
+from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey, fresh_seed
 from reprl.sources.environment import fresh_model, is_registered, open_environment
+from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.storage.checkpoints import Content, Kept, open_checkpoint, recall
 from reprl.storage.documents import plain
 from reprl.storage.fields import TEXT, many, read_fields, real, record, whole, write_fields
@@ -63,7 +65,7 @@ def audit_agents(
 
     Args:
         env: a Gymnasium id, a factory, a gymnasium.Env, a TabularMDP or a GymnasiumModel; observations of any kind.
-        learner: a function train(env, **options) (``reprl.env_learner``) that returns a model with ``predict`` or a
+        learner: a function train(env, **options) (``env_learner``) that returns a model with ``predict`` or a
             function of an observation; the name of a baseline in ``reprl.lab.baselines.box_learners()``; in an
             environment of finite spaces also any learner of ``reprl.audit``.
         pairs: shared keys, two trainings each.
@@ -121,6 +123,33 @@ def audit_agents(
                 shown("audit", len(found), pairs)
     how = {"options": given, "seed": seed, "closeness": closeness, "episodes": episodes, "places": _places(found)}
     return _report(bench, spaces, claim, found, how)
+
+
+def audits_agents(env: Any, learner: Any, gamma: float | None) -> bool:
+    """Whether ``reprl.audit`` is to audit agents.
+
+    So it is with gamma, with a baseline that trains agents, and with a function of an environment whose observations or
+    actions cannot be counted.
+    """
+    if gamma is not None or is_box_learner(learner):
+        return True
+    if not isinstance(as_learner(learner), EnvLearner) or isinstance(env, TabularMDP | GymnasiumModel):
+        return False
+    if isinstance(env, str) and not env.startswith("gym:") and not is_registered(env):
+        return False
+    from reprl.mdp.spaces import Codec
+    from reprl.sources.gymnasium.model import make_env
+
+    opened = make_env((lambda: make_env(env.removeprefix("gym:"))) if isinstance(env, str) else env)
+    try:
+        Codec(opened.observation_space, "observation")
+        Codec(opened.action_space, "action")
+    except InputError:
+        return True
+    finally:
+        if opened is not env:
+            opened.close()
+    return False
 
 
 class _Claim(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from reprl.artifacts.recipe import Recipe
+from reprl.auditing.agents import audit_agents, audits_agents
 from reprl.auditing.evidence import SequentialTest, conclude
 from reprl.auditing.exact_quantities import largest_reach, optimal_scores, reachable
 from reprl.auditing.pairs import Subject, Trial, resolve_learner, run_keys, watch
@@ -38,6 +39,9 @@ from reprl.sources.protocol import Access
 from reprl.storage.checkpoints import open_checkpoint, recall
 from reprl.storage.documents import plain
 
+PAIRS, AGENT_PAIRS = 50, 10
+"""Pairs of an audit, unless told."""
+
 
 class AuditOptions(LearnerOptions, SearchOptions, total=False):
     """What an audited learner may be given: options of ``reprl.learn``, a sample limit, and those of baselines."""
@@ -53,7 +57,7 @@ class AuditOptions(LearnerOptions, SearchOptions, total=False):
 def audit(
     env: TabularMDP | GymnasiumModel | str | Any,
     learner: str | Callable[..., Any] | Recipe = "reprl",
-    pairs: int = 50,
+    pairs: int | None = None,
     *,
     horizon: int | None = None,
     discount: float | None = None,
@@ -67,7 +71,9 @@ def audit(
     sequential: bool = False,
     alternative: float | None = None,
     workers: int = 1,
-    evaluation: int = 100,
+    evaluation: int | None = None,
+    gamma: float | None = None,
+    closeness: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool | Progress = False,
     **learn_options: Unpack[AuditOptions],
@@ -79,9 +85,12 @@ def audit(
             and it says all but `samples` and `max_samples`.
         learner: a name in ``reprl.learners()``; any ``learner(model, shared_key, **learn_options)``, whose
             ``access`` attribute, if any, says which model it needs; or a ``train(env, **learn_options)`` of a
-            gymnasium.Env. What either may return: ``reprl.env_learner``. "search", and "reprl" where observations are a
-            Box: searches are audited, and the report is a ``SearchAudit``. Or a recipe, which is then followed in env.
-        pairs: shared keys to try.
+            gymnasium.Env. What either may return: ``reprl.learning.adapters.env_learner``. "search", and "reprl" where
+            observations are a Box: searches are audited, and the report is a ``SearchAudit``. Or a recipe, which is
+            then followed in env. A baseline that trains an agent, such as "ars", and a function ``train(env)`` in an
+            environment whose spaces are not finite, or with `gamma`: agents are audited (``audit_agents``), and the
+            report is an ``AgentReport``.
+        pairs: shared keys to try; None for 50, or 10 of agents.
         horizon: as in ``reprl.learn``.
         discount: as in ``reprl.learn``; baselines need a horizon.
         reward_range: as in ``reprl.learn``.
@@ -97,10 +106,13 @@ def audit(
         sequential: test after every pair and stop at a verdict.
         alternative: a sequential "not rejected" rules out a disagreement of this or more; None for 2ρ.
         workers: number of processes; the report does not depend on it (docs/scale.md).
-        evaluation: episodes with which each policy is valued in a black box; 0 for none.
+        evaluation: episodes with which each policy is valued in a black box, 0 for none, or those of each agent; None
+            for 100, or 20 of agents.
+        gamma: of agents: accepted share of states in which two act differently; None for 0.05.
+        closeness: of agents: two actions of a Box count as equal within this share of its range; None for 0.05.
         checkpoint: a folder for finished pairs, with which a stopped or smaller audit continues.
         progress: True for a bar on standard error, or a function of ("audit", pairs done, pairs asked for).
-        learn_options: the learner's own; for "reprl" those of ``reprl.learn``.
+        learn_options: the learner's own; for "reprl" those of ``reprl.learn``; epsilon_units for all.
 
     Guarantee:
         If the disagreement is at most rho, it is rejected with probability at most level, and the interval covers the
@@ -113,10 +125,22 @@ def audit(
         has its own shared seed, and no run has the pilot's data seed. A callable should draw its samples from the model
         and its shared randomness from the key; what else it draws counts as private.
     """
+    found = find_recipe(env, learner)
+    if found is None and audits_agents(env, learner, gamma):
+        share, runs = None if agreement == 1.0 else agreement, None if runs_per_key == 2 else runs_per_key
+        refuse("for an audit of agents", discount=discount, agreement=share, runs_per_key=runs, access=access)
+        refuse("for an audit of agents", sequential=sequential or None, alternative=alternative)
+        figures = {"rho": rho, "gamma": gamma, "episodes": evaluation, "closeness": closeness}
+        how: dict[str, Any] = {name: value for name, value in figures.items() if value is not None}
+        how |= {"seed": seed, "workers": workers, "checkpoint": checkpoint, "progress": progress, "level": level}
+        how |= {"horizon": horizon, "reward_range": reward_range, **learn_options}
+        return audit_agents(env, learner, AGENT_PAIRS if pairs is None else pairs, **how)
+    refuse("unless agents are audited", closeness=closeness)
+    pairs, evaluation = PAIRS if pairs is None else pairs, 100 if evaluation is None else evaluation
     flags = (sequential, alternative, progress)
     seed = recall(checkpoint, "seed") if seed is None else seed
     plan = None
-    if (found := find_recipe(env, learner)) is not None:
+    if found is not None:
         given: dict[str, Any] = {"horizon": horizon, "discount": discount, "reward_range": reward_range}
         given |= {"rho": rho, "access": access, "agreement": None if agreement == 1.0 else agreement, **learn_options}
         plan = follow_recipe(*found, runs_per_key, given)
@@ -301,21 +325,28 @@ def curve(
     env: TabularMDP | GymnasiumModel | str | Any,
     learner: str | Callable[..., Any] | Recipe = "reprl",
     sizes: Sequence[int] = (),
-    pairs: int = 50,
+    pairs: int | None = None,
+    *,
+    option: str | None = None,
     **options: Any,
 ) -> list[CurvePoint]:
-    """Audit a learner at several budgets and return disagreement against samples a run.
+    """Audit a learner at several sizes of its data and return disagreement against samples a run.
 
-    There is one audit for each of the sizes, which the learner's option `samples` is given. The rest is as in
-    ``audit``; with a seed given, all sizes share their keys, so neighbouring points are dependent.
+    There is one audit for each of the sizes, which `option` is given: None for "calls" (generative) or "runs"
+    (episodic) of reprl with rule="sampled", and "samples" of any other learner. The rest is as in ``audit``; with a
+    seed given, all sizes share their keys, so neighbouring points are dependent.
 
     Guarantee:
         Each point by itself has that of ``audit``; the intervals do not hold jointly.
     """
     if len(sizes) == 0:
         raise InputError("sizes must name at least one size, got none")
+    if option is None:
+        ours = {"generative": "calls", "episodic": "runs"}.get(options.get("access") or Settings().access)
+        sampled = isinstance(learner, str) and learner == "reprl" and options.get("rule") == "sampled"
+        option = ours if ours and sampled else "samples"
     points = []
     for size in sizes:
-        report = audit(env, learner, pairs, **{**options, "samples": size})
+        report = audit(env, learner, pairs, **{**options, option: size})
         points.append(CurvePoint(report.samples, report.disagreement, *report.interval))
     return points

@@ -266,12 +266,12 @@ def _reason(error: BaseException) -> str:
 
 
 def run_keys(
-    trial: Trial, pairs: int, workers: int, *, may_stop: bool, checkpoint: Checkpoint | None = None, name: str = ""
+    trial: Trial, pairs: int, workers: int, *, may_stop: bool, checkpoint: Checkpoint | None = None
 ) -> Generator[KeyRuns, None, None]:
-    """Make the runs of keys 0, 1, …, as ``run_numbered`` does; name tells trials in one checkpoint apart."""
+    """Make the runs of keys 0, 1, …, as ``run_numbered`` does."""
     store = None
     if checkpoint is not None:
-        store = Kept(checkpoint, f"{name}pair ", partial(_write_runs, trial), partial(_read_runs, trial))
+        store = Kept(checkpoint, "pair ", partial(_write_runs, trial), partial(_read_runs, trial))
     return run_numbered(run_key, trial, pairs, workers, store, may_stop=may_stop)
 
 

@@ -111,7 +111,7 @@ def audit_search(
     limit = options.pop("max_samples", None)
     settings = search_settings({"rho": asked.rho, **options})
     model = open_returns(env, horizon, reward_range, settings.return_range, asked.seed)
-    trial = SearchTrial(model, SEARCH, settings, {}, asked.seed, limit)
+    trial = SearchTrial(model, settings, asked.seed, limit)
     given = plain({**settings.to_dict(), "policy": policy_name(settings.policy), "max_samples": limit})
     work = {"kind": "audit", "environment": {"id": model.title, "digest": model.digest}, "learner": SEARCH}
     work |= {"options": given, "seed": asked.seed}

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import closing, nullcontext
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
-import numpy as np
-
-from reprl.auditing.pairs import evaluation_seed, pair_seeds, run_numbered
+from reprl.auditing.pairs import pair_seeds, run_numbered
 from reprl.errors import InputError, quote
-from reprl.lab.baselines.boxes import box_learner, play_episode
 from reprl.learning.search import learn_search
-from reprl.learning.search_result import first_difference
+from reprl.learning.search_result import SearchResult, first_difference
 from reprl.randomness import SharedKey
 from reprl.search.settings import SearchSettings
 from reprl.sources.returns import ReturnModel
@@ -51,25 +48,9 @@ class SearchTrial(NamedTuple):
     """Everything that a pair depends on, so that any worker can make it."""
 
     model: ReturnModel
-    learner: str
-    """"search", or a baseline for environments that observe a Box."""
-    settings: SearchSettings | None
-    """Of a search."""
-    options: Mapping[str, Any]
-    """Of a baseline."""
+    settings: SearchSettings
     seed: int
-    budget: int | None = None
-    evaluation: int = 50
-    """Episodes with which a baseline's policy is valued; a search values its own."""
-
-
-class _Outcome(NamedTuple):
-    fingerprint: str
-    status: str
-    samples: int
-    value: float | None
-    above: float | None = None
-    details: Any = None
+    budget: int | None
 
 
 def run_pair(trial: SearchTrial, number: int) -> SearchPair:
@@ -79,45 +60,22 @@ def run_pair(trial: SearchTrial, number: int) -> SearchPair:
         As ``pair_seeds`` says.
     """
     shared, seeds = pair_seeds(trial.seed, number)
-    run = _search if trial.learner == SEARCH else _train
-    one, two = (run(trial, shared, seed) for seed in seeds)
-    same, apart = one.fingerprint == two.fingerprint, ""
-    if not same:
-        apart = first_difference(one.details, two.details) if one.details is not None else "their weights differ"
+    one, two = (_search(trial, shared, seed) for seed in seeds)
+    same = one.policy.fingerprint == two.policy.fingerprint
     return SearchPair(
         same,
-        (one.status, two.status),
+        (one.guarantee.status, two.guarantee.status),
         (one.samples, two.samples),
         (one.value, two.value),
-        (one.above, two.above),
-        apart,
+        (one.certified_return, two.certified_return),
+        "" if same else first_difference(one.details, two.details),
     )
 
 
-def _search(trial: SearchTrial, key: SharedKey, data_seed: int) -> _Outcome:
-    model = trial.model.for_run(data_seed)
-    assert trial.settings is not None
-    with closing(model) if model.reopens else nullcontext():
-        found = learn_search(model, trial.settings, key.seed, max_samples=trial.budget)
-    status = found.guarantee.status
-    return _Outcome(found.policy.fingerprint, status, found.samples, found.value, found.certified_return, found.details)
-
-
-def _train(trial: SearchTrial, key: SharedKey, data_seed: int) -> _Outcome:
-    from reprl.sources.gymnasium.learner_env import LearnerEnv
-
-    trainer = box_learner(trial.learner, **{**trial.options, "samples": trial.budget})
+def _search(trial: SearchTrial, key: SharedKey, data_seed: int) -> SearchResult:
     model = trial.model.for_run(data_seed)
     with closing(model) if model.reopens else nullcontext():
-        place = LearnerEnv(model.env, data_seed, model.horizon, samples=trial.budget)
-        agent = trainer.on(place, key, data_seed)
-        if not hasattr(agent, "fingerprint"):
-            raise InputError(
-                f"learner {trial.learner} must have a fingerprint (reprl.audit_agents needs none), got none"
-            )
-        tried = LearnerEnv(model.env, evaluation_seed(data_seed), model.horizon)
-        value = float(np.mean([play_episode(tried, agent) for _ in range(trial.evaluation)]))
-    return _Outcome(agent.fingerprint, "none", place.ledger.samples, value)
+        return learn_search(model, trial.settings, key.seed, max_samples=trial.budget)
 
 
 def run_pairs(
@@ -126,13 +84,12 @@ def run_pairs(
     workers: int,
     *,
     may_stop: bool,
-    checkpoint: Checkpoint | None = None,
-    name: str = "",
+    checkpoint: Checkpoint | None,
 ) -> Generator[SearchPair, None, None]:
     """Make pairs 0, 1, …, in order; the arguments are those of ``reprl.auditing.pairs.run_keys``."""
     if workers > 1 and not trial.model.reopens:
         raise InputError(f"env must be an id or a factory for several workers, got {quote(trial.model.env)}")
-    store = None if checkpoint is None else Kept(checkpoint, f"{name}pair ", _write, _read)
+    store = None if checkpoint is None else Kept(checkpoint, "pair ", _write, _read)
     return run_numbered(run_pair, trial, pairs, workers, store, may_stop=may_stop)
 
 

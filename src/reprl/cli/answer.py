@@ -13,6 +13,9 @@ from reprl.execution.terminal import Visible, visible
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from reprl.mdp.tabular import TabularMDP
+    from reprl.sources.gymnasium.model import GymnasiumModel
+
 FINE, DIFFERENT, BAD_INPUT, FAULT, ENDED, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 128, 130, 141
 """Exit codes; 1 also stands for "rejected" and "undecided", 3 for an error in reprl or in an environment's own code;
 128 and its number for another signal that ended the work."""
@@ -36,9 +39,8 @@ class Answer(NamedTuple):
 
 
 def evidence_answer(found: Any, unsaved: str) -> Answer:
-    """The answer that an audit or a comparison is; one without a verdict rejects nothing."""
-    rejected = getattr(found, "verdict", "") == "rejected"
-    code = BAD_INPUT if unsaved else DIFFERENT if rejected else FINE
+    """The answer that an audit is."""
+    code = BAD_INPUT if unsaved else DIFFERENT if found.verdict == "rejected" else FINE
     return Answer(found.to_dict(), lambda console: console.print(found), code, unsaved)
 
 
@@ -88,3 +90,20 @@ def _make_console() -> Console:
 def progress_wanted() -> bool:
     """Whether someone watches standard error."""
     return sys.stderr.isatty()
+
+
+def announce(world: TabularMDP | GymnasiumModel, runs: int = 1) -> None:
+    """Say at once what is learned in, where someone watches; later, if so, that kernels have to be compiled."""
+    if not progress_wanted():
+        return
+    from rich.console import Console
+
+    from reprl.kernels import tell_compiling
+    from reprl.sources.environment import describe
+
+    def say(line: str) -> None:
+        Console(stderr=True, highlight=False, markup=False).print(visible(line), style="dim", soft_wrap=True)
+
+    place, many = describe(world), f", {runs} runs" if runs > 1 else ""
+    say(f"learning in {place.title}: {place.n_states:,} states, {place.n_actions} actions{many}")
+    tell_compiling(lambda: say("compiling kernels, once: later runs find them in a cache"))

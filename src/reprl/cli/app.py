@@ -26,25 +26,18 @@ from reprl.cli.answer import (
     print_error,
 )
 from reprl.cli.audit import audit
-from reprl.cli.audit_agents import audit_agents
-from reprl.cli.certify import certify
 from reprl.cli.check_log import check_log
-from reprl.cli.compare import compare
 from reprl.cli.confirm import confirm
-from reprl.cli.docs import docs
-from reprl.cli.envs import envs
 from reprl.cli.learn import learn
-from reprl.cli.learners import learners
+from reprl.cli.list import list_
 from reprl.cli.options import as_typer
-from reprl.cli.play import play
+from reprl.cli.plan import plan
 from reprl.cli.register import register
 from reprl.cli.replicate import replicate
 from reprl.cli.report import report
 from reprl.cli.signals import ending_in_order
 from reprl.cli.twice import twice
-from reprl.cli.two_sample import two_sample
 from reprl.cli.verify import verify
-from reprl.cli.warm_up import warm_up
 from reprl.errors import InputError, ReprlError, find_foreign
 from reprl.execution.terminal import LIKE_ASCII, visible
 
@@ -56,7 +49,7 @@ is private: every run draws its own, and with it its own samples. Two runs with 
 data learn exactly the same policy with probability at least 1 − ρ.
 
 Exit codes: 0 success; 1 the answer is "different", "rejected" or "undecided"; 2 invalid input; 3 an error in reprl or
-in the environment's own code. 'reprl docs glossary' explains the terms.
+in the environment's own code.
 """
 EPILOG = "Try: reprl twice gridworld-v0 --horizon 6"
 
@@ -108,11 +101,9 @@ def _root(
 ) -> None: ...
 
 
-_AUDITS = (audit, audit_agents, compare)
-_CHECKS = (verify, certify, confirm, check_log, two_sample)
-_OTHERS = (report, envs, learners, docs, warm_up)
-for _command in (twice, learn, register, replicate, *_CHECKS, play, *_AUDITS, *_OTHERS):
-    app.command(cls=_Command, help=_paragraphs(_command.__doc__))(as_typer(_command))
+for _command in (twice, learn, register, replicate, verify, audit, confirm, check_log, plan, report, list_):
+    _help = _paragraphs(_command.__doc__)
+    app.command(_command.__name__.strip("_").replace("_", "-"), cls=_Command, help=_help)(as_typer(_command))
 
 
 def main(argv: list[str] | None = None) -> int:

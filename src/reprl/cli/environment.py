@@ -17,8 +17,8 @@ from reprl.mdp.tabular import TabularMDP
 from reprl.sources.environment import make, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
 
-_LOADED: dict[Path, ModuleType] = {}
-"""Users' files that were run, by their resolved path."""
+_LOADED: dict[tuple[Path, int], ModuleType] = {}
+"""Users' files that were run, by their resolved path and the time of their last change."""
 
 
 def open_named(
@@ -56,9 +56,9 @@ def read_object(what: str, name: str) -> Any:
         raise InputError(f"{what} must also say which object of the file is meant, {name}:NAME, got {quote(name)}")
     file = Path(path)
     if not file.is_file() or file.suffix != ".py":
-        allowed = f"an id, {PREFIX}ID" if what == "ENV" else "a name of 'reprl learners'"
+        allowed = f"an id, {PREFIX}ID" if what == "ENV" else "a name of 'reprl list learners'"
         raise InputError(f"{what} must be {allowed} or file.py:name, got no such file {quote(path)}")
-    module = _LOADED.get(file.resolve()) or _load(path, file.resolve())
+    module = _load(path, file.resolve())
     if not hasattr(module, attribute):
         names = ", ".join(x for x in vars(module) if not x.startswith("_")) or "nothing"
         raise InputError(f"{path} must define {quote(attribute)}, got {quote(names, 200)}")
@@ -67,6 +67,9 @@ def read_object(what: str, name: str) -> Any:
 
 def _load(path: str, file: Path) -> ModuleType:
     """Run a file once in this process: what two names in it mean are objects of the same classes."""
+    state = file, file.stat().st_mtime_ns
+    if state in _LOADED:
+        return _LOADED[state]
     spec = util.spec_from_file_location(f"reprl_user_{file.stem}", file)
     assert spec is not None
     assert spec.loader is not None
@@ -75,7 +78,7 @@ def _load(path: str, file: Path) -> ModuleType:
     sys.path.append(str(file.parent))  # for what lies beside it
     _guard(f"{path} must run", spec.loader.exec_module, module)
     _carry_along(module)
-    _LOADED[file] = module
+    _LOADED[state] = module
     return module
 
 

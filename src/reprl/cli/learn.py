@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reprl.cli.answer import BAD_INPUT, HINTS, Answer, progress_wanted
+from reprl.cli.answer import BAD_INPUT, HINTS, Answer, announce, progress_wanted
 from reprl.cli.options import (
     DASK,
     DATA_SEED,
@@ -368,15 +368,12 @@ def run_recipe(
     certify: bool = False,
     runs: int = 1,
 ) -> tuple[LearnResult, str]:
-    """Run a recipe in an environment; what it may cost is said before, for so many runs like it; 0 for none."""
+    """Run a recipe in an environment, which is said before, with the number of runs like it; 0 for none."""
     from reprl.artifacts.folder import TASKS
-    from reprl.cli.forecast import announce
 
     if runs:
-        followed = None if afresh else recipe.published
-        announce(world, recipe.settings, max_samples=work.max_samples, runs=runs, candidate=followed)
-    whole = recipe.settings.rule == "paper"  # no part of such a run can be kept
-    kept = None if folder.out is None or whole else folder.out / TASKS
+        announce(world, runs)
+    kept = None if folder.out is None else folder.out / TASKS
     how: dict[str, Any] = {"workers": count_workers(work.workers), "max_samples": work.max_samples}
     how |= {"data_seed": data_seed, "checkpoint": kept, "progress": progress_wanted()}
     return run_and_write(recipe, folder, partial(recipe.learn, env=world, afresh=afresh, certify=certify, **how), kept)

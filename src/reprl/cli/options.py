@@ -168,7 +168,7 @@ def complete_learner(incomplete: str) -> list[tuple[str, str]]:
     return [(entry.name, entry.description) for entry in learners() if entry.name.startswith(incomplete)]
 
 
-NAMED = "A name of 'reprl envs', gym:ID, or file.py:NAME."
+NAMED = "A name of 'reprl list environments', gym:ID, or file.py:NAME."
 ENV = argument("ENV", NAMED, complete=complete_env)
 OPTIONAL_ENV = argument("[ENV]", NAMED, None, complete_env)
 RUN = argument("RUN", "A run folder.")

@@ -9,13 +9,13 @@ from reprl.cli.options import OtherWorld, argument, option
 
 
 def report(
-    source: Path = argument("SOURCE", "A run folder, or the file or folder of an audit or a comparison."),
+    source: Path = argument("SOURCE", "A run folder, or the file or folder of an audit."),
     second: Path | None = argument("[SECOND]", "Another run, to be compared.", None),
     *,
     out: Path = option("The file to write.", "-o", default=..., metavar="FILE.html"),
     other: OtherWorld,
 ) -> Answer:
-    """Write a run, two runs, an audit or a comparison as one HTML page that needs no network.
+    """Write a run, two runs or an audit as one HTML page that needs no network.
 
     reprl report run -o run.html
 

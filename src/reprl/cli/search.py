@@ -1,4 +1,4 @@
-"""Searches on the command line: reprl learn, twice, replicate and play where a policy is no table of an MDP."""
+"""Searches on the command line: reprl learn, twice and replicate where a policy is no table of an MDP."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from reprl.errors import InputError, quote
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from reprl.artifacts.search import SearchRecipe, StoredSearch
+    from reprl.artifacts.search import SearchRecipe
     from reprl.artifacts.verify import Evidence
     from reprl.learning.search_result import SearchResult
-    from reprl.sources.gymnasium.play import Episode
     from reprl.sources.returns import ReturnModel
 
 _REMARKS = "remarks"
@@ -218,35 +217,3 @@ def _show(console: Console, result: SearchResult, out: Path | None) -> None:
     ]
     more += [Fact("second team", f"reprl replicate {out}/recipe.json")] if out is not None else []
     console.print(render(summarize_search(Found.of(result), more)))
-
-
-def play_search(stored: StoredSearch, episodes: int, seed: int, env: Any, allow: list[str]) -> Answer:
-    """Play a saved policy of a search: what its episodes earn."""
-    from reprl.randomness import DataStream
-    from reprl.sources.gymnasium.play import play as play_once
-
-    model = stored.recipe.make(env, allow=allow)
-    if model.is_vector:
-        raise InputError("--env must be a single environment to be played, got a vector of them")
-    seeds = [int(word) >> 1 for word in DataStream(seed, "play").integers(episodes)]
-    try:
-        played: list[Episode] = [play_once(stored.policy, model.env, each, model.horizon) for each in seeds]
-    finally:
-        if model.reopens:
-            model.close()
-    totals = [episode.total for episode in played]
-    document = {
-        "fingerprint": stored.policy.fingerprint,
-        "seed": seed,
-        "returns": totals,
-        "mean_return": sum(totals) / len(totals),
-        "steps": [len(episode.moves) for episode in played],
-    }
-
-    def show(console: Console) -> None:
-        for number, episode in enumerate(played[:10]):
-            console.print(f"episode {number}: {len(episode.moves)} steps, return {episode.total:.5g}")
-        mean = f"return {document['mean_return']:.5g}, mean of {len(played)} episodes"
-        console.print(f"{mean}; repeat with --seed {seed}", style="bold")
-
-    return Answer(document, show)

@@ -1,4 +1,4 @@
-"""reprl verify: are two runs the same, and if not, where and by how much."""
+"""reprl verify: are two runs the same, and if not, where and by how much; is a run proven; do two data sets agree."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from reprl.cli.answer import DIFFERENT, FINE, Answer
 from reprl.cli.options import LogFile, OtherWorld, argument, refuse
+from reprl.cli.verify_data import Data, compare_data
+from reprl.cli.verify_proof import Proof, prove
 from reprl.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,9 +21,11 @@ if TYPE_CHECKING:
 
 
 def verify(
-    a: Path = argument("A", "A run folder, a policy or a receipt."),
-    b: Path | None = argument("[B]", "The other one; may be left out with --log.", None),
+    a: Path = argument("A", "A run folder, a policy or a receipt; with --data counts or a log."),
+    b: Path | None = argument("[B]", "The other one; may be left out with --log or --proof.", None),
     *,
+    proof: Proof,
+    data: Data,
     other: OtherWorld,
     logged: LogFile,
 ) -> Answer:
@@ -34,16 +38,39 @@ def verify(
     --log FILE computes value and gain over practice again from that log: exit code 1 if it contradicts a receipt.
     The digest of a receipt detects accidental changes only; docs/security.md shows how to sign one.
 
+    --proof says what the counts in a run folder prove and, if that is not enough, about how many more samples a proof
+    would take: exit code 1 if the policy is not proven. With --counts the certificate in a receipt is computed again,
+    without the learner: exit code 1 if it is not true.
+
+    --data tests whether two data sets can come from one environment: exit code 1 if they contradict each other. A
+    sequential betting test compares the outcomes of each (step, state, action). "Not contradicted" is no proof.
+
     reprl verify run second
 
     reprl verify run/policy.json second/policy.json
 
     reprl verify run --log ours.csv
+
+    reprl verify run --proof
+
+    reprl verify run/receipt.json --proof --counts run/counts.bin
+
+    reprl verify --data ours.csv theirs.csv --recipe run
     """
+    if data.data:
+        if b is None:
+            raise InputError("verify --data must get two data sets, A and B, got one")
+        refuse("be left out with --data", proof, log=logged.log, env=other.env, env_option=other.env_option)
+        return compare_data(a, b, data, other.reward_range, logged)
+    if proof.proof:
+        refuse("be left out with --proof", data, other, logged, B=b)
+        return prove(a, proof)
+    refuse("come with --data", data)
+    refuse("come with --proof", proof)
     from reprl.artifacts.verify import Promised, compare_policies, find_names, find_world, load_evidence, remarks
 
     if b is None and logged.log is None:
-        raise InputError("verify must get a second run, or --log FILE, got neither")
+        raise InputError("verify must get a second run, --proof or --log FILE, got none of them")
     if logged.log is None:
         refuse("come with --log", column=logged.column)
     sides = (load_evidence(a), load_evidence(a if b is None else b))

@@ -261,12 +261,6 @@ def lasting(world: TabularMDP, policy: Policy) -> NDArray[np.float64]:
     return visits
 
 
-def takes(function: Callable[..., Any], name: str) -> bool:
-    """Whether a function can be given an option of this name."""
-    parameters = _parameters(function).values()
-    return any(p.name == name or p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
-
-
 def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     try:
         return inspect.signature(function).parameters

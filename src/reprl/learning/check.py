@@ -36,7 +36,7 @@ def check_learner(
     Args:
         learner: ``learner(model, shared_key, **options)``, or ``train(env, **options)`` of a gymnasium.Env; either
             returns a Run, a policy, a table of actions or of Q values, a function of an observation, or a model with
-            ``predict`` (``reprl.env_learner``).
+            ``predict`` (``env_learner``).
         env: where to try it; None for two small MDPs, of 3 states and 2 steps and of 4 states and 2 steps.
         access: "episodic" or "generative"; None for what the learner's ``access`` says, episodes where it does not.
         options: passed on to the learner.

@@ -1,3 +1,3 @@
-"""Reports: one self-contained HTML page for a run, an audit or a comparison."""
+"""Reports: one self-contained HTML page for a run or an audit."""
 
 from reprl.report.write import write_report as write_report

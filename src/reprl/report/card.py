@@ -1,4 +1,4 @@
-"""Card: what a notebook shows of a policy, a run, an audit or a comparison; colours fit a light and a dark page."""
+"""Card: what a notebook shows of a policy, a run or an audit; colours fit a light and a dark page."""
 
 from __future__ import annotations
 

@@ -6,65 +6,38 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from reprl.report.numbers import power
-
-_LEAST, _MOST = 1e-280, 1e280
-"""What a logarithmic axis shows at most: further out, floating-point numbers have no room for its margins."""
 _FINEST = 1e-290
 """A linear axis that would end below this ends at 1: its steps would be 0."""
 
 
 class Axis(NamedTuple):
-    """A linear or logarithmic range."""
+    """A range."""
 
     low: float
     high: float
-    log: bool = False
     whole: bool = False
     """Whether only whole numbers are marked."""
 
     @classmethod
-    def over(cls, values: Sequence[float], *, log: bool = False, zero: bool = False, most: float = math.inf) -> Axis:
+    def over(cls, values: Sequence[float], *, zero: bool = False, most: float = math.inf) -> Axis:
         """Return a range that holds the values with some air."""
         low, high = min(values), max(values)
-        if log:
-            least, greatest = (math.log(min(max(end, _LEAST), _MOST)) for end in (low, high))
-            air = max(math.log(1.15), 0.04 * (greatest - least))
-            return cls(math.exp(least - air), math.exp(greatest + air), True)
         top = min(most, high * 1.12)
         return cls(0.0 if zero else low, top if top > _FINEST else 1.0)
 
     def place(self, value: float) -> float:
         """Return where a value lies, in per cent, ends included."""
-        if self.log:
-            bottom = math.log(self.low)
-            share = (math.log(max(value, self.low)) - bottom) / (math.log(self.high) - bottom)
-        else:
-            share = (value - self.low) / (self.high - self.low)
+        share = (value - self.low) / (self.high - self.low)
         return 100.0 * min(1.0, max(0.0, share))
 
     def ticks(self) -> list[tuple[float, str]]:
         """Return some four to seven (value, label)."""
-        return self._powers() if self.log else self._steps()
-
-    def _steps(self) -> list[tuple[float, str]]:
         raw = (self.high - self.low) / 5
         unit = 10.0 ** math.floor(math.log10(raw))
         step = unit * next(m for m in (1, 2, 5, 10) if m * unit >= raw * 0.999)
         step = max(step, 1.0) if self.whole else step
         first = math.ceil(self.low / step - 1e-9)
         return [(k * step, f"{k * step:.6g}") for k in range(first, int(self.high / step + 1e-9) + 1)]
-
-    def _powers(self) -> list[tuple[float, str]]:
-        bottom, top = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
-        stride = max(1, math.ceil((top - bottom) / 9))
-        parts = (1,) if top - bottom > 3 else (1, 3) if top - bottom > 1 else (1, 2, 5)
-        marks = [(m, k) for k in range(bottom, top + 1, stride) for m in parts]
-        return [
-            (m * 10.0**k, power(k) if m == 1 else f"{m} × {power(k)}")
-            for m, k in marks
-            if self.low <= m * 10.0**k <= self.high
-        ]
 
 
 class Interval(NamedTuple):

@@ -53,7 +53,7 @@ def _folded(name: str) -> str:
 
 
 def describe_world(world: Environment, description: str = "") -> str:
-    """Describe an environment in a line; audits and comparisons carry no words of its own for it."""
+    """Describe an environment in a line; an audit carries no words of its own for it."""
     if world.id == LOG:  # labels, thresholds and columns are for specialists
         return " · ".join(
             part

@@ -10,7 +10,6 @@ from reprl.artifacts.folder import StoredRun
 from reprl.artifacts.search import StoredSearch
 from reprl.artifacts.verify import Verification
 from reprl.auditing.agent_record import AgentReport
-from reprl.auditing.comparison import Comparison
 from reprl.auditing.record import AuditReport
 from reprl.auditing.search_audit import SearchAudit
 from reprl.errors import InputError, quote
@@ -19,7 +18,6 @@ from reprl.learning.search_result import SearchResult
 from reprl.mdp.policy import Policy, TablePolicy
 from reprl.report.agents import summarize_agents
 from reprl.report.audit import summarize_audit
-from reprl.report.comparison import summarize_comparison
 from reprl.report.confirmation import summarize_confirmation
 from reprl.report.pair import summarize_verification
 from reprl.report.run import Run, summarize_run
@@ -38,7 +36,7 @@ def summarize(record: Any, noun: str = "summary") -> Summary:
     for kind, make in _SUMMARIES.items():
         if isinstance(record, kind):
             return make(record)
-    raise InputError(f"{noun} must be of a policy, a run, an audit or a comparison, got {quote(record)}")
+    raise InputError(f"{noun} must be of a policy, a run or an audit, got {quote(record)}")
 
 
 def _policy(policy: Policy) -> Summary:
@@ -54,7 +52,6 @@ _SUMMARIES: dict[type, Callable[[Any], Summary]] = {
     AuditReport: summarize_audit,
     AgentReport: summarize_agents,
     SearchAudit: summarize_search_audit,
-    Comparison: summarize_comparison,
     Confirmation: summarize_confirmation,
     Verification: summarize_verification,
 }

@@ -1,4 +1,4 @@
-"""write_report: from a run, an audit or a comparison to one HTML file."""
+"""write_report: from a run or an audit to one HTML file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from reprl.artifacts.recipe import Recipe
 from reprl.artifacts.search import StoredSearch
 from reprl.auditing.agent_record import FORMAT as AGENTS
 from reprl.auditing.agent_record import AgentReport
-from reprl.auditing.comparison import Comparison
 from reprl.auditing.record import AuditReport
 from reprl.auditing.search_audit import FORMAT as SEARCHES
 from reprl.auditing.search_audit import SearchAudit
@@ -35,7 +34,7 @@ from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.storage.documents import decode, load, plain, stated_format
 from reprl.storage.files import open_output
 
-Evidence = AuditReport | AgentReport | SearchAudit | Comparison | Confirmation
+Evidence = AuditReport | AgentReport | SearchAudit | Confirmation
 Source = StoredRun | StoredSearch | Evidence
 
 
@@ -49,14 +48,14 @@ def write_report(
     """Write one self-contained page, which loads nothing, and return its path.
 
     Args:
-        source: a run folder (recipe.json, receipt.json, policy.json), the path of an audit or comparison, or the
-            same in memory: a LearnResult or StoredRun, an AuditReport, an AgentReport, a Comparison, or their documents
-            as mappings, a run's as {"recipe": …, "receipt": …, "policy": …}.
+        source: a run folder (recipe.json, receipt.json, policy.json), the path of an audit, or the same in
+            memory: a LearnResult or StoredRun, an AuditReport, an AgentReport, or their documents as mappings, a run's
+            as {"recipe": …, "receipt": …, "policy": …}.
         out: the HTML file, written whole or not at all.
         second: another run, for a page that compares the two.
         env: where the policies act, for their values; needed only where a recipe has no id of the catalogue.
 
-    States and actions have the names that the receipt, audit or comparison carries; where it has none, they have
+    States and actions have the names that the receipt or audit carries; where it has none, they have
     numbers and the page says so.
     """
     with open_output(out, parents=True) as write:
@@ -93,12 +92,12 @@ def _read(source: object) -> Source:
     return StoredRun(*(_part(kind, parts[name]) for kind, name in kinds)).check()
 
 
-EVIDENCE = ("audit.json", "agents.json", "comparison.json", "confirmation.json")
+EVIDENCE = ("audit.json", "confirmation.json")
 """What a folder of evidence holds beside its finished tasks."""
 
 
 def _evidence(path: Path) -> Path:
-    """The file in a folder of an audit, a comparison or a confirmation; any other path as it is."""
+    """The file in a folder of an audit or a confirmation; any other path as it is."""
     if not path.is_dir() or (path / RECIPE).exists():
         return path
     found = [path / name for name in EVIDENCE if (path / name).is_file()]
@@ -113,7 +112,7 @@ def _attributes(source: object) -> dict[str, Any]:
     try:
         return {name: getattr(source, name) for name in StoredRun._fields}
     except AttributeError:
-        allowed = "a run folder, a run, an audit, a comparison or a path to one"
+        allowed = "a run folder, a run, an audit or a path to one"
         raise InputError(f"report source must be {allowed}, got {quote(source)}") from None
 
 
@@ -125,7 +124,6 @@ _KINDS: dict[Any, Any] = {
     "reprl-audit": AuditReport,
     AGENTS: AgentReport,
     SEARCHES: SearchAudit,
-    "reprl-comparison": Comparison,
     CONFIRMED: Confirmation,
 }
 

@@ -88,7 +88,7 @@ class VectorPolicy(Policy):
 
         Args:
             other: a policy with the same network, inputs and head.
-            weights: must be left out: which observations matter, only episodes tell (``reprl.audit_agents``).
+            weights: must be left out: which observations matter, only episodes tell (``audit_agents``).
         """
         if weights is not None:
             raise InputError(f"weights must be left out for policies that are no tables, got {quote(weights)}")

@@ -43,9 +43,6 @@ class Way(Protocol):
     def cost(self, model: Any, *, pooled: bool = False) -> int:
         """Return the samples of the smallest piece of data."""
 
-    def minimum_budget(self, model: Any) -> int:
-        """Return the smallest budget that is worth a try."""
-
     def first_round(self, env: TabularMDP | GymnasiumModel) -> int:
         """Return about how many samples the first round of a run takes."""
 
@@ -74,10 +71,6 @@ class Calls:
     def cost(self, model: Any, *, pooled: bool = False) -> int:
         """Return the samples of a call."""
         return int(self._sampled(model, pooled).samples_per_call)
-
-    def minimum_budget(self, model: Any) -> int:
-        """Return the samples of a call."""
-        return int(model.samples_per_call)
 
     def first_round(self, env: TabularMDP | GymnasiumModel) -> int:
         """Return the samples of FIRST calls, and their starts."""
@@ -115,10 +108,6 @@ class Episodes:
     def cost(self, model: Any, *, pooled: bool = False) -> int:
         """Return the most samples that an episode takes."""
         return int(model.samples_per_episode)
-
-    def minimum_budget(self, model: Any) -> int:
-        """Return the samples of an episode for each cell and two more."""
-        return self.cost(model) * int(model.horizon * model.n_states * model.n_actions + 2)
 
     def first_round(self, env: TabularMDP | GymnasiumModel) -> int:
         """Return the samples of FIRST episodes for each state and action."""

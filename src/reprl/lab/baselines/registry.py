@@ -16,7 +16,6 @@ from reprl.learning.learner import ReprlLearner, make_settings
 from reprl.learning.settings import Settings
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey, check_shared_key
-from reprl.sources.access import WAYS
 from reprl.sources.protocol import check_model
 
 OURS = ReprlLearner.name
@@ -199,11 +198,6 @@ class Baseline:
         check_real("epsilon", epsilon, 0.0, float(model.horizon), open_high=False)
         task = BaselineTask(model, key, epsilon, rho, delta, constants == "paper", samples)
         return _METHODS[self.name].run(task, **own)
-
-    def minimum_budget(self, model: Any) -> int:
-        """Return the smallest budget that is worth a try."""
-        check_model(model, self.access, self.name)
-        return WAYS[self.access].minimum_budget(model)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name and options, for worker processes."""

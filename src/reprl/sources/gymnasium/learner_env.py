@@ -13,7 +13,6 @@ from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream
 from reprl.sources.episodes import EpisodicModel
 from reprl.sources.gymnasium.model import GymnasiumModel, make_env
-from reprl.sources.gymnasium.play import open_to_play
 from reprl.sources.gymnasium.tabular_env import TabularEnv
 from reprl.sources.protocol import Ledger
 
@@ -91,6 +90,17 @@ class LearnerEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             )
 
 
+def open_world(world: TabularMDP | GymnasiumModel) -> Env:
+    """Return the Gymnasium environment behind a world; the caller closes it."""
+    if isinstance(world, GymnasiumModel):
+        return world.for_run(0).env
+    if world.origin is None or not world.origin.id.startswith("gym:"):
+        return TabularEnv(world)
+    ours = ("reward_range", "discount", "length", "truncated")
+    options: dict[str, Any] = {name: value for name, value in world.origin.options.items() if name not in ours}
+    return gymnasium.make(world.origin.id.removeprefix("gym:"), **{"max_episode_steps": -1, **options})
+
+
 @contextmanager
 def open_for_learner(model: object, samples: int | None = None) -> Iterator[LearnerEnv]:
     """Open the environment behind a model of episodes, on the model's ledger and data seed.
@@ -105,7 +115,7 @@ def open_for_learner(model: object, samples: int | None = None) -> Iterator[Lear
         return
     if not isinstance(model, EpisodicModel):
         raise InputError(f"a learner of environments needs access='episodic', got {quote(model)}")
-    env = open_to_play(model.mdp)
+    env = open_world(model.mdp)
     own = isinstance(env, TabularEnv)
     if isinstance(env, TabularEnv):
         env.model = model
@@ -136,7 +146,7 @@ class EnvironmentFactory(NamedTuple):
         """
         if isinstance(env, TabularMDP | GymnasiumModel):
             box = isinstance(env, GymnasiumModel) and not env.reopens
-            return cls(env.labels.name, lambda: open_to_play(env), env.horizon, not box)
+            return cls(env.labels.name, lambda: open_world(env), env.horizon, not box)
         name = env.removeprefix("gym:") if isinstance(env, str) else None
         source = env if name is None else (lambda: make_env(name))
         opened = make_env(source)

@@ -1,4 +1,4 @@
-"""reprl certify: what a finished run proves by its own data, and whether a certificate is true."""
+"""reprl verify --proof: what a finished run proves by its own data, and whether a certificate is true."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reprl.cli.answer import DIFFERENT, FINE, Answer
-from reprl.cli.options import argument, option
+from reprl.cli.options import group, option
 from reprl.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,34 +16,29 @@ if TYPE_CHECKING:
     from reprl.mdp.labels import Labels
 
 
-def certify(
-    run: Path | None = argument("[DIR]", "A run folder.", None),
-    *,
-    check: Path | None = option("A receipt whose certificate is computed again.", metavar="RECEIPT"),
-    counts: Path | None = option("The counts that it was made from.", metavar="FILE"),
-    delta: float | None = option("Probability of a false certificate. Default: min(δ, ρ/2)."),
-) -> Answer:
-    """Prove a run's policy by its own data, or check a certificate: exit code 0 if it is proven, 1 if not.
+@group
+class Proof:
+    """What a run's own data prove."""
 
-    Says what the counts in a run folder prove and, if that is not enough, about how many more samples a proof would
-    take. With --check the certificate in a receipt is computed again from the counts, without the learner.
+    proof: bool = option("Prove the policy of the run A by its own data.", default=False)
+    counts: Path | None = option("The counts from which the certificate of the receipt A was made.", metavar="FILE")
+    delta: float | None = option("Probability of a false certificate. Default: min(δ, ρ/2).")
 
-    reprl certify run
 
-    reprl certify --check run/receipt.json --counts run/counts.bin
-    """
-    if check is not None:
-        if run is not None or counts is None or delta is not None:
-            raise InputError("--check must come with --counts FILE, and without a folder or --delta")
-        return _check(check, counts)
-    if run is None or counts is not None:
-        raise InputError("certify must get a run folder, or --check RECEIPT with --counts FILE")
+def prove(path: Path, asked: Proof) -> Answer:
+    """Prove the policy of a run folder by its counts, or compute the certificate of a receipt again from counts."""
+    if asked.counts is not None:
+        if asked.delta is not None:
+            raise InputError(f"--delta must be left out with --counts, got {asked.delta}")
+        return _check(path, asked.counts)
+    if not path.is_dir():
+        raise InputError(f"A must be a run folder, or a receipt with --counts FILE, got {path}")
     from reprl.artifacts.certify import certify_folder
     from reprl.artifacts.folder import load_run
 
-    found, world = certify_folder(run, delta), load_run(run).environment
+    found, world = certify_folder(path, asked.delta), load_run(path).environment
     names = world.labels, world.scale
-    document = {"run": str(run), **_document(found)}
+    document = {"run": str(path), **_document(found)}
     return Answer(document, lambda console: _show(console, found, [], *names), FINE if found.proven else DIFFERENT)
 
 

@@ -1,4 +1,4 @@
-"""reprl two-sample: do two data sets contradict each other?"""
+"""reprl verify --data: do two data sets contradict each other?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reprl.cli.answer import DIFFERENT, FINE, Answer
-from reprl.cli.options import HORIZON, REWARD_RANGE, LogFile, argument, option, refuse
+from reprl.cli.options import HORIZON, LogFile, group, option, refuse
 from reprl.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,37 +19,29 @@ if TYPE_CHECKING:
 _LOGS = (".csv", ".gz", ".parquet")
 
 
-def two_sample(
-    a: Path = argument("A", "Counts (learn --counts), a run folder that keeps them, or a log."),
-    b: Path = argument("B", "The other one."),
-    *,
-    recipe: Path | None = option("A recipe or run folder: labels, horizon and rewards of the logs.", metavar="RECIPE"),
-    horizon: int | None = HORIZON,
-    reward_range: tuple[float, float] | None = REWARD_RANGE,
-    column: list[str] | None = option("The column for a role, as for learn --log.", metavar="ROLE=NAME"),
-    level: float | None = option("Allowed probability of a false contradiction. Default 0.001."),
-) -> Answer:
-    """Test whether two data sets can come from one environment: exit code 1 if they contradict each other.
+@group
+class Data:
+    """Two data sets instead of two runs."""
 
-    A sequential betting test compares the outcomes of each (step, state, action). It does not matter how often each
-    team took an action. "Not contradicted" is no proof that the environments are equal.
+    data: bool = option("Test whether the data sets A and B contradict each other.", default=False)
+    recipe: Path | None = option("A recipe or run folder: labels, horizon and rewards of the logs.", metavar="RECIPE")
+    horizon: int | None = HORIZON
+    level: float | None = option("Allowed probability of a false contradiction. Default 0.001.")
 
-    reprl two-sample first.csv second.csv --horizon 5
 
-    reprl two-sample first.csv second.csv --recipe run
-
-    reprl two-sample first.counts second.counts
-    """
+def compare_data(a: Path, b: Path, asked: Data, reward_range: tuple[float, float] | None, logged: LogFile) -> Answer:
+    """Test two data sets: counts, run folders that keep them, or logs."""
     from reprl.auditing.two_sample import same_world
 
+    recipe, horizon, level = asked.recipe, asked.horizon, asked.level
     given = {} if level is None else {"level": level}
     logs = [path.suffix in _LOGS for path in (a, b)]
     if all(logs):
-        first, second, names = _read_logs((a, b), recipe, horizon, reward_range, LogFile(log=None, column=column))
+        first, second, names = _read_logs((a, b), recipe, horizon, reward_range, logged)
     elif any(logs):
         raise InputError(f"A and B must be two logs, or counts both, got {a} and {b}")
     else:
-        refuse("be left out for counts", horizon=horizon, reward_range=reward_range, column=column)
+        refuse("be left out for counts", horizon=horizon, reward_range=reward_range, column=logged.column)
         (first, names), (second, other) = (_read_counts(path, recipe) for path in (a, b))
         names = names if names.labels.states else other
     tested = same_world(first, second, **given)

@@ -1,1 +1,0 @@
-"""Calibration: the measurements behind the practical constants of the rivals."""
