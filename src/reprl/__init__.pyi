@@ -4,7 +4,6 @@ from .artifacts.confirm import confirm as confirm
 from .artifacts.folder import load_run as load_run
 from .artifacts.receipt import Receipt as Receipt
 from .artifacts.recipe import Recipe as Recipe
-from .artifacts.register import register as register
 from .artifacts.search import SearchReceipt as SearchReceipt
 from .artifacts.search import SearchRecipe as SearchRecipe
 from .artifacts.verify import verify as verify
@@ -19,6 +18,7 @@ from .learning.check import check_learner as check_learner
 from .learning.learner import learn as learn
 from .learning.logged import learn_log as learn_log
 from .learning.result import LearnResult as LearnResult
+from .learning.soft import choose as choose
 from .learning.search_result import SearchResult as SearchResult
 from .mdp.catalogue import catalogue as catalogue
 from .mdp.counts import Counts as Counts
