@@ -55,6 +55,24 @@ class Guarantee:
         """Return a guarantee whose two statements have one support."""
         return cls(quality=Promise(status, delta, source), same=Promise(status, rho, source), epsilon=epsilon)
 
+    def but(
+        self,
+        *,
+        rho: float | None = None,
+        delta: float | None = None,
+        epsilon: float | None = None,
+        source: str | None = None,
+    ) -> Guarantee:
+        """Return the guarantee with other figures, of the same support."""
+        quality, same = self.quality, self.same
+        return Guarantee(
+            quality=Promise(quality.status, self.delta if delta is None else delta, source or quality.source),
+            same=Promise(same.status, self.rho if rho is None else rho, source or same.source),
+            epsilon=self.epsilon if epsilon is None else epsilon,
+            share=self.share,
+            assumed=self.assumed,
+        )
+
     def without(self, why: str) -> Guarantee:
         """Return the same figures with nothing promised, and why."""
         return Guarantee.of(rho=self.rho, delta=self.delta, epsilon=self.epsilon, status="none", source=why)

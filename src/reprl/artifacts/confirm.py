@@ -24,8 +24,6 @@ from reprl.artifacts.recipe import Recipe, package_version
 from reprl.artifacts.search import SearchRecipe, StoredSearch
 from reprl.artifacts.trial import Trial, World, open_trial
 from reprl.artifacts.verify import load_evidence
-from reprl.search.betting import Bets, Levels, MeanTest, mean_interval
-from reprl.sources.logs.coverage import find_coverage
 from reprl.errors import InputError, check_count, check_int, check_real, quote, refuse
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Execution, Progress, check_progress
@@ -38,8 +36,10 @@ from reprl.mdp.catalogue import PREFIX
 from reprl.mdp.policy import Policy, TablePolicy, check_policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, fresh_seed
+from reprl.search.betting import Bets, Levels, MeanTest, mean_interval
 from reprl.sources.environment import is_registered, make, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.sources.logs.coverage import find_coverage
 from reprl.sources.logs.source import LogSource
 from reprl.sources.logs.spec import LogSpec
 from reprl.sources.logs.tables import open_table
@@ -125,8 +125,8 @@ def confirm(
         execution = Execution(workers=workers)
         how: dict[str, Any] = {"max_samples": check_count("max_samples", max_samples, 1), "execution": execution}
         place = _finite_world(subject, env, horizon, reward_range, allow, env_options)
-        seed = fresh_seed() if data_seed is None else data_seed
-        return _quality(subject, place, {**asked, **how, "data_seed": seed, "progress": progress})
+        private = fresh_seed() if data_seed is None else data_seed
+        return _quality(subject, place, {**asked, **how, "data_seed": private, "progress": progress})
     refuse("with a target", min_probability=min_probability or None)
     target = check_real("target", target, -1e300, 1e300)
     if log is not None:
@@ -317,7 +317,7 @@ def _quality_by_log(
 ) -> QualityConfirmation:
     recipe = subject.recipe
     if not isinstance(recipe, Recipe) or not recipe.of_log:
-        raise InputError(f"policy must be a run that was learned from a log, to be confirmed by one, got {subject.name}")
+        raise InputError(f"policy must be a run of a log, to be confirmed by a log, got {subject.name}")
     renamed = {role: name for role, name in recipe.environment.options["columns"].items() if role != name}
     policy, spec = check_policy(subject.source, recipe.environment), LogSpec.of(recipe.environment)
     return confirm_quality_by_log(policy, spec, log, {**renamed, **(columns or {})}, settings=recipe.settings, **asked)
@@ -348,7 +348,7 @@ def _finite_world(
 
 
 def _table(subject: _Subject, place: TabularMDP | GymnasiumModel) -> Policy:
-    return policy_of(subject.source, place)
+    return policy_of(subject.source, place)  # type: ignore[arg-type]
 
 
 # By a log.

@@ -157,7 +157,11 @@ def confirm_quality(
         progress_bar(progress, "episodes") as tell,
         WorkerPool(model, execution.workers, execution.checkpoint) as pool,
     ):
-        rows = (model.n_states - len(model.known)) * model.n_actions * (1 if asked.stationary else criterion.rows)
+        rows = (
+            (model.n_states - len(getattr(model, "known", ())))
+            * model.n_actions
+            * (1 if asked.stationary else criterion.rows)
+        )
         enough = math.log(rows / delta) / min_probability if min_probability > 0.0 else math.inf
         way = WAYS["episodic"]
         source = way.source(model, pool, pooled=bool(asked.stationary), enough=enough, progress=tell)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Self
 
-from reprl.search.betting import Levels, MeanTest
 from reprl.errors import DocumentError
 from reprl.execution.terminal import Shown, visible
+from reprl.search.betting import Levels, MeanTest
 from reprl.storage import fields as f
 from reprl.storage.fields import Document, Kind, Sealed, with_fields
 

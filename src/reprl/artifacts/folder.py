@@ -61,7 +61,9 @@ class StoredRun(NamedTuple):
 
     def __repr__(self) -> str:
         promised = self.receipt.guarantee
-        words = f"quality {promised.quality.status}, same policy {promised.same.status}, {self.receipt.samples:,} samples"
+        words = (
+            f"quality {promised.quality.status}, same policy {promised.same.status}, {self.receipt.samples:,} samples"
+        )
         return f"StoredRun({visible(self.environment.title)}: {words}, policy {self.policy.short_fingerprint})"
 
     def _repr_html_(self) -> str:
@@ -146,9 +148,7 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     return found.st_ino, found.st_ctime_ns
 
 
-def find_finished(
-    directory: str | os.PathLike[str], recipe: Recipe, data_seed: int | None
-) -> StoredRun | None:
+def find_finished(directory: str | os.PathLike[str], recipe: Recipe, data_seed: int | None) -> StoredRun | None:
     """Return the run that a folder holds if there is nothing to do: one of this recipe that promises what it should.
 
     data_seed is None for any data.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,8 +12,6 @@ from numpy.typing import NDArray
 
 from reprl.artifacts.kinds import CHOICE, GUARANTEE, STREAM, VERDICT, shape_of
 from reprl.artifacts.recipe import package_version
-from reprl.sources.logs.coverage import Coverage
-from reprl.sources.logs.practice import Beside, Change, Group, Variant
 from reprl.assurance.verdict import Verdict
 from reprl.errors import DocumentError, quote
 from reprl.guarantee import Guarantee
@@ -27,6 +24,8 @@ from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
 from reprl.rule.soft import Choice
 from reprl.sources.logs.check import SEVERITIES, Finding
+from reprl.sources.logs.coverage import Coverage
+from reprl.sources.logs.practice import Beside, Change, Group, Variant
 from reprl.storage import fields as f
 from reprl.storage.documents import MAX_TEXT
 from reprl.storage.fields import Document, Fields, Kind, Sealed, read_fields, with_fields

@@ -11,13 +11,13 @@ import numpy as np
 from reprl.artifacts.receipt import commit_data_seed
 from reprl.artifacts.recipe import Recipe
 from reprl.artifacts.verify import Evidence
-from reprl.sources.logs.coverage import Coverage, find_coverage
 from reprl.errors import InputError
 from reprl.learning.logged import STREAM, bind_log_rule, settle
 from reprl.mdp.dynamics import Data
 from reprl.mdp.labels import RewardMap
 from reprl.mdp.policy import Policy, TablePolicy
 from reprl.randomness import DataStream, SharedKey
+from reprl.sources.logs.coverage import Coverage, find_coverage
 from reprl.sources.logs.read import read_log
 from reprl.sources.logs.source import seed_of
 from reprl.sources.logs.spec import LogSpec

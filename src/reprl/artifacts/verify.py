@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reprl.artifacts.folder import POLICY, RECEIPT, RECIPE, StoredRun, find_file, load_run
 from reprl.artifacts.receipt import Receipt
@@ -17,7 +16,6 @@ from reprl.artifacts.recipe import Recipe
 from reprl.artifacts.search import SearchReceipt, StoredSearch, parted
 from reprl.errors import DocumentError, InputError, ReprlError, quote
 from reprl.execution.terminal import open_card
-from reprl.guarantee import meets
 from reprl.learning.adapters import lasting
 from reprl.learning.result import LearnResult
 from reprl.learning.search_result import SearchResult
@@ -128,9 +126,9 @@ def verify(a: object, b: object, env: TabularMDP | GymnasiumModel | None = None)
     """
     sides = (_side("a", a), _side("b", b))
     first, second = (side.policy or side.fingerprint for side in sides)
-    world, promised = find_world(sides)[0] if env is None else env, Promised.by(*(side.receipt for side in sides))
+    world = find_world(sides)[0] if env is None else env
     called = (sides[0].labels, sides[1].labels)
-    return compare_policies(first, second, world, find_names(sides), called, promised=promised)
+    return compare_policies(first, second, world, find_names(sides), called)
 
 
 def find_world(sides: Sequence[Evidence]) -> tuple[TabularMDP | GymnasiumModel | None, list[str]]:
@@ -213,9 +211,7 @@ class Verification:
     """How many weights differ, of how many, where policies are vectors of one kind."""
     alike: float | None = None
     """Share of an episode's decisions that both take alike, in episodes of the one or the other, whichever is less;
-    None where nobody knows how often they come where."""
-    agreement: float = 1.0
-    """The share that both runs promise; 1 for exactly the same policy."""
+    None where the dynamics are not known."""
     names: tuple[str | None, str | None] = (None, None)
     """SHA-256 of the names of states and actions on both sides; None where there are none."""
     renamed: str = ""
@@ -225,12 +221,6 @@ class Verification:
     def same(self) -> bool:
         """Whether the two are one policy: the same table, of states and actions of the same names."""
         return self.fingerprints[0] == self.fingerprints[1] and not self.renamed
-
-    @property
-    def agree(self) -> bool:
-        """Whether both promises are kept: equal policies, or equal actions at the promised share of steps."""
-        near = self.agreement < 1.0 and self.alike is not None and meets(self.alike, self.agreement)
-        return self.same or (near and not self.renamed)
 
     def __repr__(self) -> str:
         if self.same:
@@ -277,7 +267,7 @@ class Verification:
             "first": first,
             "values": None if values is None else list(values),
             "value_difference": None if values is None else abs(values[0] - values[1]),
-            **({} if self.same else {"alike": self.alike, "agreement": self.agreement, "agree": self.agree}),
+            **({} if self.same else {"alike": self.alike}),
             **({} if self.weights is None else {"weights": list(self.weights)}),
         }
 
@@ -288,15 +278,12 @@ def compare_policies(
     env: TabularMDP | GymnasiumModel | None = None,
     labels: Labels | None = None,
     called: tuple[Labels | None, Labels | None] | None = None,
-    *,
-    promised: Promised | None = None,
 ) -> Verification:
     """Compare two policies, or fingerprints where there is no more.
 
     env gives names and, if its dynamics are known, values; called are the names of states and actions on each side,
     None for those that the policies carry.
     """
-    promised = Promised() if promised is None else promised
     prints = tuple(x if isinstance(x, str) else x.fingerprint for x in (a, b))
     world = None if env is None else describe(env)
     names = labels or Labels()
@@ -317,8 +304,6 @@ def compare_policies(
             place = describe(env)
             values = (place.original_return(env.evaluate(a)), place.original_return(env.evaluate(b)))
             alike = 1.0 - a.disagreement(b, tuple(lasting(env, policy) for policy in (a, b)))
-        elif promised.visits is not None and different is not None:
-            alike = 1.0 - a.disagreement(b, promised.visits)
     one, two = called or (None if isinstance(x, str) else getattr(x, "labels", None) for x in (a, b))
     one, two = one or Labels(), two or Labels()
     return Verification(
@@ -330,28 +315,9 @@ def compare_policies(
         labels=names,
         weights=_weights(a, b),
         alike=alike,
-        agreement=promised.agreement,
         names=(one.digest, two.digest),
         renamed=one.difference(two),
     )
-
-
-class Promised(NamedTuple):
-    """What two runs say of their agreement."""
-
-    agreement: float = 1.0
-    """The share of decisions that both promise."""
-    visits: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
-    """(H, S) each: where each policy comes, by its own run's data."""
-
-    @classmethod
-    def by(cls, first: Receipt | LearnResult | None, second: Receipt | LearnResult | None) -> Promised:
-        """Read it from two receipts or results, if they exist."""
-        if first is None or second is None:
-            return cls()
-        agreement = min(side.guarantee.agreement for side in (first, second))
-        one, two = first.occupancy, second.occupancy
-        return cls(agreement, None if one is None or two is None else (one, two))
 
 
 def _weights(a: Policy | str, b: Policy | str) -> tuple[int, int] | None:

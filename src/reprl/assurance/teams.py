@@ -233,7 +233,7 @@ def redraw_rows(
     exact: NDArray[np.bool_],
     drawn: NDArray[np.int64],
 ) -> None:
-    """Fill drawn with a multinomial for each row, of its own frequencies, `scale` times its size; row i reads lane i."""
+    """Fill drawn with a multinomial for each row, of its frequencies and `scale` times its size; row i reads lane i."""
     for row in range(first.size - 1):
         low, high = first[row], first[row + 1] - 3
         total = 0
@@ -316,9 +316,7 @@ def begin(now: Round, key: np.uint64, starts: NDArray[np.int64], initial: NDArra
 
 
 @njit(cache=True, inner=True, _nrt=False)
-def add_excess(
-    team: Model, now: Round, theirs: Choice, room: Room, sums: NDArray[np.float64]
-) -> None:
+def add_excess(team: Model, now: Round, theirs: Choice, room: Room, sums: NDArray[np.float64]) -> None:
     """Add the excess costs, and their squares, of the try that the run's policy passed."""
     group, attempt = now.draws.groups[now.choice.level], now.choice.attempt
     if attempt >= theirs.softened:

@@ -19,11 +19,9 @@ from reprl.auditing.record import AuditReport, Earned
 from reprl.auditing.search_audit import audit_search
 from reprl.auditing.search_pairs import SEARCH
 from reprl.auditing.totals import Totals, loss_of, spread_of
-from reprl.canonical.choice import preference_order
 from reprl.errors import InputError, check_int, check_probability, quote, refuse
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Progress, check_progress
-from reprl.guarantee import check_agreement
 from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.baseline import exact_baseline
 from reprl.learning.learner import ReprlLearner, truncate_if_needed
@@ -31,7 +29,7 @@ from reprl.learning.search_opening import wants_search
 from reprl.learning.settings import LearnerOptions, Settings
 from reprl.learning.worth import baseline_name
 from reprl.mdp.tabular import TabularMDP
-from reprl.randomness import SharedKey, fresh_seed
+from reprl.randomness import fresh_seed
 from reprl.search.settings import SearchOptions
 from reprl.sources.environment import describe, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
@@ -63,7 +61,6 @@ def audit(
     discount: float | None = None,
     reward_range: tuple[float, float] | None = None,
     rho: float | None = None,
-    agreement: float = 1.0,
     level: float = 0.05,
     runs_per_key: int = 2,
     access: Access | None = None,
@@ -95,12 +92,8 @@ def audit(
         discount: as in ``reprl.learn``; baselines need a horizon.
         reward_range: as in ``reprl.learn``.
         rho: the disagreement that is tested; learners with an option ρ get it too. None for 0.1, or the recipe's.
-        agreement: below 1, a pair disagrees if its policies take the same action at less than this share of the steps,
-            in episodes of the one or the other; reprl gets it too. In a black box the steps are
-            those of `evaluation` episodes of each policy.
         level: probability of rejecting a learner whose disagreement is at most rho.
-        runs_per_key: runs under each key. Test and interval use the first two; the estimate uses all. A registered
-            recipe has one key, so it takes more pairs instead.
+        runs_per_key: runs under each key. Test and interval use the first two; the estimate uses all.
         access: "episodic" or "generative"; None for what the learner needs, episodes for a callable that does not say.
         seed: determines shared keys and data seeds. None draws one, or takes the checkpoint's; the report holds it.
         sequential: test after every pair and stop at a verdict.
@@ -117,18 +110,16 @@ def audit(
     Guarantee:
         If the disagreement is at most rho, it is rejected with probability at most level, and the interval covers the
         disagreement with probability at least 0.95 (docs/proofs/audit.md): of this learner, on this environment, for a
-        random shared key; of a registered recipe, of any two runs that follow it. "Not rejected" is not a proof of
-        replicability.
+        random shared key. "Not rejected" is not a proof of replicability.
 
     Randomness:
-        Data streams (seed, "audit/shared") and (seed, "audit/data") give the seeds of every run; a registered recipe
-        has its own shared seed, and no run has the pilot's data seed. A callable should draw its samples from the model
-        and its shared randomness from the key; what else it draws counts as private.
+        Data streams (seed, "audit/shared") and (seed, "audit/data") give the seeds of every run. A callable should
+        draw its samples from the model and its shared randomness from the key; what else it draws counts as private.
     """
     found = find_recipe(env, learner)
     if found is None and audits_agents(env, learner, gamma):
-        share, runs = None if agreement == 1.0 else agreement, None if runs_per_key == 2 else runs_per_key
-        refuse("for an audit of agents", discount=discount, agreement=share, runs_per_key=runs, access=access)
+        runs = None if runs_per_key == 2 else runs_per_key
+        refuse("for an audit of agents", discount=discount, runs_per_key=runs, access=access)
         refuse("for an audit of agents", sequential=sequential or None, alternative=alternative)
         figures = {"rho": rho, "gamma": gamma, "episodes": evaluation, "closeness": closeness}
         how: dict[str, Any] = {name: value for name, value in figures.items() if value is not None}
@@ -142,23 +133,18 @@ def audit(
     plan = None
     if found is not None:
         given: dict[str, Any] = {"horizon": horizon, "discount": discount, "reward_range": reward_range}
-        given |= {"rho": rho, "access": access, "agreement": None if agreement == 1.0 else agreement, **learn_options}
-        plan = follow_recipe(*found, runs_per_key, given)
+        given |= {"rho": rho, "access": access, **learn_options}
+        plan = follow_recipe(*found, given)
         env, learner, rho, learn_options = plan.env, plan.learner, plan.learner.settings.rho, {}
     rho = Settings().rho if rho is None else rho
     asked = _check(rho, level, pairs, runs_per_key, workers, seed, flags, evaluation)
-    check_agreement("agreement", agreement)
     if learner in ("reprl", SEARCH) and wants_search(env, SEARCH if learner == SEARCH else None, learn_options):
-        runs, share = None if runs_per_key == 2 else runs_per_key, None if agreement == 1.0 else agreement
-        refuse("for an audit of searches", runs_per_key=runs, discount=discount, agreement=share)
+        runs = None if runs_per_key == 2 else runs_per_key
+        refuse("for an audit of searches", runs_per_key=runs, discount=discount)
         return audit_search(env, asked, horizon, reward_range, dict(learn_options), checkpoint, progress)
     place = open_environment(env, horizon, reward_range, discount)
     options = with_rescaled_epsilon(learn_options, place)
-    subject = resolve_learner(learner, place, asked.rho, access, options, agreement)
-    ours = _ours(subject)
-    asked = asked._replace(agreement=agreement if ours is None else ours.settings.agreement)
-    if asked.agreement < 1.0 and isinstance(place, GymnasiumModel) and not asked.evaluation:
-        raise InputError("evaluation must be at least 1 for an agreement below 1 in a black box, got 0")
+    subject = resolve_learner(learner, place, asked.rho, access, options)
     return _measure(asked, _ended(place, subject), subject, checkpoint, progress, plan)
 
 
@@ -185,7 +171,6 @@ class _Asked(NamedTuple):
     seed: int
     test: SequentialTest | None
     evaluation: int
-    agreement: float = 1.0
 
 
 def _check(
@@ -229,9 +214,9 @@ def _measure(
     if mdp is not None:
         known = {"scores": optimal_scores(mdp), "reachable": reachable(mdp)}
     if plan is not None:
-        known |= {"recipe": plan.recipe, "pilot": plan.pilot}
+        known |= {"recipe": plan.recipe}
     trial = Trial(env=place, world=describe(place), subject=subject, seed=seed, runs=runs, **known)
-    totals = Totals(trial, asked.agreement)
+    totals = Totals(trial)
     with open_checkpoint(checkpoint, _work(trial)) as kept, progress_bar(progress, "pairs") as shown:
         runs_of_keys = run_keys(trial, pairs, workers, may_stop=test is not None, checkpoint=kept)
         tell = None if shown is None else (lambda done: shown("audit", done, pairs))
@@ -241,7 +226,7 @@ def _measure(
 
 def _work(trial: Trial) -> dict[str, Any]:
     """Everything on which the runs of a key depend, but for its number: how many keys there are is not of it."""
-    world, subject, recipe = trial.world, trial.subject, trial.recipe
+    world, subject = trial.world, trial.subject
     return {
         "kind": "audit",
         "environment": {"id": world.id, "digest": world.digest},
@@ -251,7 +236,6 @@ def _work(trial: Trial) -> dict[str, Any]:
         "seed": trial.seed,
         "runs_per_key": trial.runs,
         **({"evaluation": trial.episodes} if trial.episodes else {}),
-        **({"recipe": recipe.digest} if recipe is not None and recipe.fixed else {}),
     }
 
 
@@ -287,26 +271,15 @@ def _report(asked: _Asked, trial: Trial, totals: Totals) -> AuditReport:
         samples=totals.samples / (keys * runs),
         cells=totals.cells(by_cell, weights, policies.reached),
         policies=policies,
-        agreement=None if asked.agreement == 1.0 else asked.agreement,
-        alike=float(np.mean(totals.alike)) if totals.alike else None,
-        promise=_promise(asked.agreement, _ours(subject)),
         recipe=trial.recipe,
     )
-
-
-def _promise(agreement: float, ours: ReprlLearner | None) -> str:
-    """Which of PROMISES is tested."""
-    return "approximate" if agreement < 1.0 else "registered" if ours is not None and ours.candidate else "strict"
 
 
 def _earned(mdp: TabularMDP, trial: Trial, values: list[float]) -> Earned:
     """What the policies earn on average, beside the best one and the baseline of reprl's settings, or its default."""
     ours = _ours(trial.subject)
-    asked = Settings() if ours is None or ours.settings.rule != "canonical" else ours.settings
-    baseline = None
-    if asked.preference != "shared" or asked.baseline is not None:
-        order = preference_order(SharedKey(0), mdp.n_actions, asked.preference)
-        baseline = trial.world.original_return(exact_baseline(mdp, asked, order))
+    asked = Settings() if ours is None or ours.settings.rule != "soft" else ours.settings
+    baseline = trial.world.original_return(exact_baseline(mdp, asked))
     best = float(mdp.initial @ mdp.solve().values[0])
     value, most = (trial.world.original_return(x) for x in (float(np.mean(values)), best))
     return Earned(value, most, baseline, baseline_name(asked, trial.world))

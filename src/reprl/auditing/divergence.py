@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reprl.auditing.exact_quantities import TIE
-from reprl.canonical.choice import Choice
-from reprl.canonical.gaps import find_gaps
-from reprl.canonical.preferred import phases_of
-from reprl.canonical.registered import block_gaps
 from reprl.learning.protocol import Run
-from reprl.mdp.dynamics import empirical_dynamics
 from reprl.mdp.policy import Policy
 from reprl.paper.rep_rl_bandit import Induction
 from reprl.sources.environment import Environment
 from reprl.storage.fields import many, real, whole
 
-STAGES = ("choice", "comparison", "partition", "arms", "rounding", "policy")
-"""In the order in which a run passes them: the first two of the rule "canonical", then those of "paper"; "policy" for
+STAGES = ("try", "comparison", "partition", "arms", "rounding", "policy")
+"""In the order in which a run passes them: the first two of the default rule, then those of "paper"; "policy" for
 learners that show nothing but their policy."""
 
 Pair = tuple[Run, Run]
@@ -50,10 +44,9 @@ def first_divergence(number: int, first: Run, second: Run, world: Environment) -
     """Compare two runs of a learner that shows its stages, one by one, in the order in which they decide.
 
     Returns:
-        None if the policies agree. Of the rule "canonical": the choice, where the runs took different candidates
-        (margin: the smaller lead, in log weight); otherwise the comparison, in the first step that parts and there the
-        nearest (margin: how far the action's gap, averaged over the runs, is from the tolerance). Of the rule "paper"
-        the first of: the partition, tier by tier (margin: |μ̂ − μ̂'| of the cell);
+        None if the policies agree. Of the default rule: the try, where another one passed (margin: how much the shares
+        of the allowed loss that were lost differ); otherwise the comparison, in the first cell that differs (margin:
+        the same). Of the rule "paper" the first of: the partition, tier by tier (margin: |μ̂ − μ̂'| of the cell);
         then, from the last step back, the arms (gap between the scores of the two actions, averaged over the runs) and
         the rounding of values (their distance). Of the cells that part in one draw, the one whose laws lie furthest
         apart is named.
@@ -62,7 +55,7 @@ def first_divergence(number: int, first: Run, second: Run, world: Environment) -
         return None
     pair = (first, second)
     if first.choice is not None and second.choice is not None:
-        return _choice(number, first.choice, second.choice) or _comparison(number, pair, world)
+        return _asked(number, pair, world)
     if first.induction is None or second.induction is None:
         return policy_divergence(number, first.policy, second.policy, world, None)
     found = _partition(number, pair, world)
@@ -108,76 +101,23 @@ def policy_divergence(
     return Divergence(number, "policy", None, h, s, margin, (a, b), text)
 
 
-def _choice(number: int, first: Choice, second: Choice) -> Divergence | None:
-    """The runs took different candidates."""
-    if (first.kind, first.candidate) == (second.kind, second.candidate):
-        return None
-    said = [
-        f"{choice.kind} {choice.candidate} (tolerance {choice.tolerance:.3g}, {_lead(choice.lead)})"
-        for choice in (first, second)
-    ]
-    lead = min(first.lead, second.lead)
-    text = f"{said[0]} in one run and {said[1]} in the other"
-    return Divergence(number, "choice", None, None, None, lead if math.isfinite(lead) else None, None, text)
-
-
-def _lead(lead: float) -> str:
-    return f"ahead by {lead:.3g} in log weight" if math.isfinite(lead) else "no other candidate is near"
-
-
-def _comparison(number: int, pair: Pair, world: Environment) -> Divergence:
-    """One candidate, two policies: a gap was within the tolerance in one run and beyond it in the other."""
-    one, two = pair
-    parted = one.policy.differs(two.policy)
-    apart = parted & ~one.tiers.ignorable & ~two.tiers.ignorable
-    if not apart.any():
-        h, s = (int(i) for i in np.argwhere(parted)[0])
-        actions = int(one.policy.table[h, s]), int(two.policy.table[h, s])
-        text = f"{world.cell(h, s)}: {_versus(world, actions)}; a run that hardly ever comes there says what it prefers"
-        return Divergence(number, "comparison", None, h, s, None, actions, text)
-    h = int(np.flatnonzero(apart.any(axis=1))[0])
-    parts = [_parted(pair, h, int(s), world) for s in np.flatnonzero(apart[h])]
-    s, margin, actions, text = min(parts, key=lambda part: part[1])
-    return Divergence(
-        number, "comparison", None, h, s, margin, actions, text + _others(apart).replace(" of this draw", "")
+def _asked(number: int, pair: Pair, world: Environment) -> Divergence:
+    """Name the try that passed in one run alone, or else the first cell whose comparison came out differently."""
+    one, two = (run.choice for run in pair)
+    assert one is not None
+    assert two is not None
+    lost = [(choice.best - choice.value) / choice.allowed for choice in (one, two)]
+    margin = abs(lost[0] - lost[1])
+    knew = (
+        f"the policies lose {lost[0]:.2g} and {lost[1]:.2g} of what is allowed ({one.allowed:.3g}, {two.allowed:.3g})"
     )
-
-
-def _parted(pair: Pair, h: int, s: int, world: Environment) -> tuple[int, float, tuple[int, int], str]:
-    """How two runs with one candidate came to different actions in a cell: (s, margin, actions, text)."""
-    a, b = (int(run.policy.table[h, s]) for run in pair)
-    chosen, published, horizon = pair[0].choice, pair[0].published, len(pair[0].policy.table)
-    assert chosen is not None
-    phases, u = phases_of(chosen.kind, horizon), chosen.tolerance
-    if published is not None:
-        phases = published.cells.rows(horizon)
-        u = float(published.cells.tolerances[phases[h], s])
-    steps = (h,) if phases is None else np.flatnonzero(phases == phases[h]).tolist()
-    gaps = [_mean_gaps(run, s, steps) for run in pair]
-    crossed = [x for x in (a, b) if (gaps[0][x] <= u) != (gaps[1][x] <= u)] or [a, b]
-    distance = {x: float(abs((gaps[0][x] + gaps[1][x]) / 2.0 - u)) for x in crossed}
-    judged = min(distance, key=lambda x: (distance[x], x))
-    margin = distance[judged]
-    margins = " and ".join(f"{run.choice.margin:.3g}" for run in pair if run.choice is not None)
-    where = ", on average over the steps" if len(steps) > 1 else ""
-    text = (
-        f"{world.cell(h, s)}: {_versus(world, (a, b))}; {world.labels.action(judged)} is {gaps[0][judged]:.3g} from "
-        f"the best in one run and {gaps[1][judged]:.3g} in the other{where}, and the tolerance is {u:.3g}; margins "
-        f"{margins}"
-    )
-    return s, margin, (a, b), text
-
-
-def _mean_gaps(run: Run, s: int, steps: Sequence[int]) -> NDArray[np.float64]:
-    """Return how far every action of a state, (A,), is from the best one, on average over steps."""
-    if run.published is not None and run.certificate_data is not None:
-        data = run.certificate_data.data
-        dynamics, cells = empirical_dynamics(data.pool() if run.apart else data), run.published.cells
-        order, phases = np.array(cells.order), cells.rows(len(run.policy.table))
-        return np.asarray(block_gaps(dynamics, find_gaps(dynamics, order), order, phases).gap[phases[steps[0]], s])
-    worse = [run.values[h, s] - run.counts.mean_return(h, run.values[h + 1])[s] for h in steps]
-    mean: NDArray[np.float64] = np.mean(worse, axis=0)
-    return mean - np.nanmin(mean) if len(steps) > 1 else mean
+    if (one.level, one.attempt) != (two.level, two.attempt):
+        tries = " and ".join(f"try {x.attempt} of level {x.level}" for x in (one, two))
+        return Divergence(number, "try", None, None, None, margin, None, f"{tries} passed; {knew}")
+    h, s = (int(i) for i in np.argwhere(pair[0].policy.differs(pair[1].policy))[0])
+    actions = int(pair[0].policy.table[h, s]), int(pair[1].policy.table[h, s])
+    text = f"{world.cell(h, s)}: {_versus(world, actions)}, in try {one.attempt} of level {one.level}; {knew}"
+    return Divergence(number, "comparison", None, h, s, margin, actions, text)
 
 
 def _versus(world: Environment, actions: tuple[int, int]) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar, cast
@@ -21,7 +20,7 @@ from reprl.auditing.evidence import SequentialTest
 from reprl.auditing.recipes import Audited
 from reprl.errors import InputError, ReprlError, check_choice, check_count, quote
 from reprl.execution.tasks import count_workers, run_tasks
-from reprl.learning.adapters import as_learner, lasting, policy_of
+from reprl.learning.adapters import as_learner, policy_of
 from reprl.learning.baseline import resolve_baseline
 from reprl.learning.learner import ReprlLearner, make_settings
 from reprl.learning.protocol import Learner, Run, access_of, name_of
@@ -34,7 +33,7 @@ from reprl.sources.environment import Environment, describe, fresh_model
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.protocol import ACCESSES, Access
 from reprl.storage.checkpoints import Checkpoint, Content, Kept
-from reprl.storage.fields import SHARE, Kind, many, optional, read_fields, real, record, whole, wholes, write_fields
+from reprl.storage.fields import Kind, many, optional, read_fields, real, record, whole, wholes, write_fields
 
 T = TypeVar("T")
 
@@ -58,7 +57,6 @@ def resolve_learner(
     rho: float,
     access: Access | None,
     options: dict[str, Any],
-    agreement: float = 1.0,
 ) -> Subject:
     """Return the learner that a user means: a name, reprl's own with settings bound, or any callable."""
     if access is not None:
@@ -74,7 +72,7 @@ def resolve_learner(
     if isinstance(learner, str) and learner == ReprlLearner.name:
         if options.get("samples") is None or options.get("rule") == "paper":
             kept = {name: value for name, value in options.items() if value is not None or name != "samples"}
-            return _named(env, rho, access, kept if agreement == 1.0 else {**kept, "agreement": agreement})
+            return _named(env, rho, access, kept)
         options = {**options, **({} if access is None else {"access": access})}
     if isinstance(learner, str):
         return _rival(learner, env, rho, access, options)
@@ -138,8 +136,6 @@ class Trial:
     """Episodes with which each policy is valued in a black box; 0 for none."""
     recipe: Audited | None = None
     """Whose runs these are; None where no recipe was given."""
-    pilot: int | None = None
-    """Data seed that no run may use; None if there is none."""
 
 
 class KeyRuns(NamedTuple):
@@ -154,9 +150,6 @@ class KeyRuns(NamedTuple):
     """Of the first two runs, if they disagree."""
     visits: NDArray[np.int64] | None = None
     """(H, S): how often those episodes, of all runs together, came to each cell."""
-    alike: tuple[float, ...] | None = None
-    """Share of decisions that two runs take alike, in episodes of the one or the other, whichever is less: of the first
-    two runs, then of all other pairs; None where nobody knows how often they come where."""
 
     @property
     def differ(self) -> bool:
@@ -184,13 +177,10 @@ def run_key(trial: Trial, number: int) -> KeyRuns:
     """Make all runs of the key with a number.
 
     Randomness:
-        As ``pair_seeds`` says; a recipe may fix the shared seed. Policies in a black box are valued on the same
+        As ``pair_seeds`` says. Policies in a black box are valued on the same
         episodes, those of ``evaluation_seed``.
     """
     shared, seeds = pair_seeds(trial.seed, number, trial.runs)
-    if trial.recipe is not None and trial.recipe.shared_seed is not None:
-        shared = SharedKey(trial.recipe.shared_seed)
-    seeds = [seed ^ (seed == trial.pilot) for seed in seeds]  # the pilot's gets another lowest bit
     policies: list[Policy] = []
     samples: list[int] = []
     outputs: list[object] = []
@@ -199,7 +189,7 @@ def run_key(trial: Trial, number: int) -> KeyRuns:
         policies.append(policy)
         samples.append(spent)
         outputs = [*outputs, output][:2]
-    values, visits, places = _value(trial, number, policies)
+    values, visits = _value(trial, number, policies)
     reached = trial.reachable if visits is None else visits > 0
     one, two = outputs
     if isinstance(one, Run) and isinstance(two, Run):
@@ -207,27 +197,19 @@ def run_key(trial: Trial, number: int) -> KeyRuns:
     else:
         divergence = policy_divergence(number, policies[0], policies[1], trial.world, trial.scores, reached)
     actions = np.stack([policy.table.astype(np.int32) for policy in policies])
-    alike = None
-    if places is not None:
-        pairs = combinations(range(len(policies)), 2)
-        alike = tuple(_alike(policies[i], policies[j], places[i], places[j]) for i, j in pairs)
-    return KeyRuns(actions, tuple(samples), values, divergence, visits, alike)
-
-
-def _alike(one: Policy, two: Policy, *visits: NDArray[Any]) -> float:
-    return 1.0 if one == two else 1.0 - one.disagreement(two, tuple(visits))
+    return KeyRuns(actions, tuple(samples), values, divergence, visits)
 
 
 def _value(
     trial: Trial, number: int, policies: list[Policy]
-) -> tuple[tuple[float, ...] | None, NDArray[np.int64] | None, list[NDArray[Any]] | None]:
-    """What the policies of a key are worth; in a black box, where they went together; and where each of them goes."""
+) -> tuple[tuple[float, ...] | None, NDArray[np.int64] | None]:
+    """What the policies of a key are worth and, in a black box, where they went together."""
     env = trial.env
     if isinstance(env, TabularMDP):
-        exact = {policy: (env.evaluate(policy), lasting(env, policy)) for policy in set(policies)}
-        return tuple(exact[policy][0] for policy in policies), None, [exact[policy][1] for policy in policies]
+        exact = {policy: env.evaluate(policy) for policy in set(policies)}
+        return tuple(exact[policy] for policy in policies), None
     if not trial.episodes:
-        return None, None, None
+        return None, None
     seed = evaluation_seed(trial.seed, number)
     played: dict[Policy, tuple[float, NDArray[np.int64]]] = {}
     for policy in policies:
@@ -236,8 +218,8 @@ def _value(
                 assert isinstance(model, GymnasiumModel)
                 found = model.play(policy, trial.episodes)
             played[policy] = float(found.returns.mean()), found.visits
-    places = [played[policy][1] for policy in policies]
-    return tuple(played[policy][0] for policy in policies), np.sum(places, axis=0), places
+    visits = np.sum([played[policy][1] for policy in policies], axis=0)
+    return tuple(played[policy][0] for policy in policies), visits
 
 
 def _call(trial: Trial, key: SharedKey, data_seed: int, where: str) -> tuple[object, Policy, int]:
@@ -308,7 +290,6 @@ def _task(trial: Trial) -> dict[str, Kind]:
         "samples": many(whole(), trial.runs),
         "values": optional(many(real(-math.inf), trial.runs)),
         "divergence": optional(record(Divergence)),
-        "alike": optional(many(SHARE)),
     }
     return {**table, "visits": wholes((trial.world.horizon, trial.world.n_states))} if trial.episodes else table
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 from reprl.artifacts.folder import load_recipe
 from reprl.artifacts.recipe import Recipe
 from reprl.artifacts.search import SearchRecipe
-from reprl.errors import InputError, quote, refuse
+from reprl.errors import InputError, refuse
 from reprl.learning.learner import ReprlLearner
 from reprl.mdp.tabular import TabularMDP
 from reprl.sources.gymnasium.model import GymnasiumModel
@@ -18,8 +18,7 @@ from reprl.storage import fields as f
 WHY = "for a recipe, which says it"
 _SIZES = ("samples", "max_samples")
 """Options that a recipe does not say."""
-_FIXED = "any two runs that follow this recipe, each on fresh data; candidate and shared seed are fixed"
-_FRESH = "two runs with this recipe's settings, for a random shared seed; its own seed and candidate are not used"
+_FRESH = "two runs with this recipe's settings, for a random shared seed; its own seed is not used"
 
 
 class Audited(NamedTuple):
@@ -28,13 +27,6 @@ class Audited(NamedTuple):
     digest: Annotated[str, f.SHA256]
     about: Annotated[str, f.printable()]
     """What test and interval are about."""
-    shared_seed: Annotated[int | None, f.optional(f.SEED)]
-    """Of all runs, where a registered recipe fixes it; None for a fresh one in each pair."""
-
-    @property
-    def fixed(self) -> bool:
-        """Whether the recipe fixes it."""
-        return self.shared_seed is not None
 
 
 class Plan(NamedTuple):
@@ -43,8 +35,6 @@ class Plan(NamedTuple):
     env: TabularMDP | GymnasiumModel
     learner: ReprlLearner
     recipe: Audited
-    pilot: int | None
-    """Data seed of the pilot, which no run may use; None if there was none."""
 
 
 def find_recipe(env: Any, learner: Any) -> tuple[Recipe, Any] | None:
@@ -77,25 +67,16 @@ def read_recipe(given: Any) -> Recipe | None:
     return given
 
 
-def follow_recipe(recipe: Recipe, env: Any, runs: int, options: Mapping[str, Any]) -> Plan:
+def follow_recipe(recipe: Recipe, env: Any, options: Mapping[str, Any]) -> Plan:
     """Return what an audit of a recipe runs.
 
-    env is None where the recipe names it, runs is the number under each key, and only the sizes may be options.
+    env is None where the recipe names it; only the sizes may be options.
     """
     refuse(WHY, **{name: value for name, value in options.items() if name not in _SIZES})
-    made = recipe.registration
     if recipe.environment.id is None and env is None:
         raise InputError(
             "recipe environment.id must name an environment, got null: this one was built by hand, pass it as env, and "
             "the recipe as learner"
         )
-    if made is not None and runs != 2:
-        why = "whose shared seed is fixed: ask for more pairs instead"
-        raise InputError(f"runs_per_key must be 2 for a registered recipe, {why}; got {quote(runs)}")
     sizes: dict[str, Any] = {name: options.get(name) for name in _SIZES}
-    if made is None:
-        return Plan(
-            recipe.make(env), ReprlLearner(recipe.settings, **sizes), Audited(recipe.digest, _FRESH, None), None
-        )
-    learner = ReprlLearner(recipe.settings, **sizes, candidate=recipe.published)
-    return Plan(recipe.make(env), learner, Audited(recipe.digest, _FIXED, recipe.shared_seed), made.data_seed)
+    return Plan(recipe.make(env), ReprlLearner(recipe.settings, **sizes), Audited(recipe.digest, _FRESH))

@@ -15,7 +15,6 @@ from reprl.auditing.evidence import VERDICTS
 from reprl.auditing.policies import Policies
 from reprl.auditing.recipes import Audited
 from reprl.execution.terminal import Shown, visible
-from reprl.guarantee import PROMISES
 from reprl.mdp.environment import ENVIRONMENT, cells_of
 from reprl.sources.environment import Environment
 from reprl.sources.protocol import ACCESSES
@@ -122,13 +121,6 @@ class AuditReport(Declared, Shown):
     """The cells that disagree and are reached, those that matter most first, at most 100."""
     policies: Policies
     """How many different policies there were, where they get, what they earn."""
-    agreement: Annotated[float | None, f.real(0.0, 1.0, open_low=True)] = None
-    """Pairs differ that take the same action at less than this share of an episode's steps; None: that are not equal"""
-    alike: Annotated[float | None, f.SHARE] = None
-    """Share of an episode's decisions that two runs take alike, on average over all pairs; None where nobody knows how
-    often policies come where."""
-    promise: Annotated[str, f.choice(tuple(PROMISES))]
-    """Which of ``reprl.guarantee.PROMISES`` is tested."""
     recipe: Annotated[Audited | None, f.record(Audited)] = None
     """Whose runs were audited, and what test and interval are then about; None where no recipe was given."""
 

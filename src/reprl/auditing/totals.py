@@ -12,7 +12,6 @@ from reprl.auditing.exact_quantities import TIE
 from reprl.auditing.pairs import KeyRuns, Trial
 from reprl.auditing.policies import PolicyCounts
 from reprl.auditing.record import Cell, Spread
-from reprl.guarantee import meets
 from reprl.mdp.tabular import TabularMDP
 
 MAX_CELLS = 100
@@ -22,8 +21,8 @@ MAX_CELLS = 100
 class Totals:
     """Sums over keys, so that memory does not grow with them beyond a few numbers each."""
 
-    def __init__(self, trial: Trial, agreement: float = 1.0) -> None:
-        world, self.agreement = trial.world, agreement
+    def __init__(self, trial: Trial) -> None:
+        world = trial.world
         self.scores, self.episodes = trial.scores, trial.episodes
         self.keys, self.hits, self.samples = 0, 0, 0
         self.rate = 0.0
@@ -31,7 +30,6 @@ class Totals:
         self.stake = np.zeros((world.horizon, world.n_states))
         self.choices = np.zeros((world.horizon, world.n_states, world.n_actions), dtype=np.int32)
         self.distinct: list[int] = []
-        self.alike: list[float] = []
         self.gaps: list[float] = []
         self.values: list[float] = []
         self.divergences: list[Divergence] = []
@@ -45,13 +43,8 @@ class Totals:
         self.samples += sum(found.samples)
         groups = [int(n) for n in np.unique(actions.reshape(len(actions), -1), axis=0, return_counts=True)[1]]
         self.distinct.append(len(groups))
-        self.alike.extend(found.alike or ())
-        if self.agreement < 1.0 and found.alike is not None:
-            self.hits += not meets(found.alike[0], self.agreement)
-            self.rate += sum(not meets(share, self.agreement) for share in found.alike) / n_pairs
-        else:
-            self.hits += not np.array_equal(actions[0], actions[1])
-            self.rate += 1.0 - sum(n * (n - 1) // 2 for n in groups) / n_pairs
+        self.hits += not np.array_equal(actions[0], actions[1])
+        self.rate += 1.0 - sum(n * (n - 1) // 2 for n in groups) / n_pairs
         together = np.zeros(self.apart.shape)
         for a in range(self.choices.shape[2]):
             chose = (actions == a).sum(axis=0)

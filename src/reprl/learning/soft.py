@@ -36,7 +36,6 @@ from reprl.rule.soft import Choice
 from reprl.sources.access import WAYS
 from reprl.sources.protocol import check_model, is_stationary, mask_of
 
-
 MOST_TIMES = 2**12
 """A forecast goes no further than so many times the samples of a run."""
 
@@ -180,7 +179,7 @@ def make_run(settings: Settings, rule: SoftRule, now: Round, guarantee: Guarante
     values, gaps = np.empty((len(now.policy) + 1, model.initial.size)), np.empty(model.allowed.shape)
     visits = np.empty(now.policy.shape)
     solve(model, values, gaps)
-    occupancy(model, one_hot(now.policy, model.allowed.shape[2]), visits, np.empty((2, visits.shape[1])))
+    occupancy(model, one_hot(now.policy, model.allowed.shape[2]), visits, np.empty((2, model.initial.size)))
     visits[:, list(now.samples.exact)] = 0.0
     level = np.where(visits > 0.0, 1, 2)
     return Run(

@@ -16,8 +16,8 @@ from reprl.kernels import njit, read_only
 from reprl.mdp.tabular import TabularMDP
 
 STILL = 1e-15
-"""A repeated pass ends when its first row moves by no more, or when what is left, γ to the number of passes, is no more:
-rounding may keep a row moving for ever."""
+"""A repeated pass ends when its first row moves by no more, or when γ to the number of passes is no more: rounding may
+keep a row moving for ever."""
 
 
 class Model(NamedTuple):
@@ -114,9 +114,7 @@ def evaluate(model: Model, play: NDArray[np.float64], values: NDArray[np.float64
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def occupancy(
-    model: Model, play: NDArray[np.float64], visits: NDArray[np.float64], mass: NDArray[np.float64]
-) -> None:
+def occupancy(model: Model, play: NDArray[np.float64], visits: NDArray[np.float64], mass: NDArray[np.float64]) -> None:
     """Fill Pr[x_h = s], (H, S), or Σ_t γ^t Pr[x_t = s], (1, S), for laws of actions, (H, S, A); mass is (2, S)."""
     horizon, n_states, n_actions = model.allowed.shape
     here, there = mass[0], mass[1]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -141,4 +140,5 @@ def _play(
 
 def _scaled(inner: Guarantee, horizon: int, delta: float = 0.0) -> Guarantee:
     """Values with rewards in [0, 1] to sign-one-way accuracy: a factor 3/H."""
-    return replace(inner, delta=inner.delta + delta, epsilon=3.0 * inner.epsilon / check_int("horizon", horizon, 1))
+    factor = 3.0 / check_int("horizon", horizon, 1)
+    return inner.but(delta=inner.delta + delta, epsilon=factor * inner.epsilon)

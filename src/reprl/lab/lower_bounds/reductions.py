@@ -81,9 +81,7 @@ def infinity_tester(algorithm: Algorithm, n: int, *, delta: float) -> Algorithm:
         return sign(votes)
 
     proof = f"docs/proofs/lower-bounds.md §5 from {inner.source}"
-    guarantee = replace(
-        inner, rho=calls * inner.rho, delta=check_probability("delta", delta), epsilon=pad, source=proof
-    )
+    guarantee = inner.but(rho=calls * inner.rho, delta=check_probability("delta", delta), epsilon=pad, source=proof)
     return replace(algorithm, run=run, guarantee=guarantee, samples=calls * algorithm.samples)
 
 
@@ -163,7 +161,7 @@ def signs_from_pac(algorithm: Algorithm, hypotheses: ArrayLike, points: ArrayLik
     each, log = algorithm.samples / where.size, math.log(where.size / delta)
     most = min(algorithm.samples, math.ceil(each + math.sqrt(2.0 * each * log) + 2.0 * log / 3.0))
     inner = algorithm.guarantee
-    guarantee = replace(inner, epsilon=2.0 * inner.epsilon, delta=inner.delta + delta)
+    guarantee = inner.but(epsilon=2.0 * inner.epsilon, delta=inner.delta + delta)
     return Algorithm(run=run, guarantee=guarantee, samples=most, exact=False)
 
 
