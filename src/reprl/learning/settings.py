@@ -248,7 +248,8 @@ class Settings:
         """
         if self.stationary is not None or self.rule != "soft":
             return self
-        return replace(self, stationary=bool(getattr(world, "stationary", True)))
+        shown = getattr(world, "stationary", None)  # None: a black box, which shows nothing
+        return replace(self, stationary=True if shown is None else bool(shown))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields by name, for recipes."""
