@@ -174,8 +174,9 @@ def print_policy(
     baseline: Array | None = None,
     order: Array | None = None,
     halves: tuple[World, World] | None = None,
+    passes: bool = True,
 ) -> Printed:
-    """f(ξ, M), or its crossed form."""
+    """f(ξ, M), or its crossed form; what the last resort prints where no try is said to pass."""
     horizon, n_states, n_actions = world.pay.shape
     first_allowed = np.eye(n_actions)[world.allowed.argmax(axis=2)]
     baseline = first_allowed if baseline is None else baseline
@@ -215,7 +216,7 @@ def print_policy(
             value = float(world.start @ value_of(world, np.eye(n_actions)[policy])[0][0])
             bars.append((level, attempt, excess, bar))
             losses.append((best - value) / allowed_loss)
-            if losses[-1] <= room:
+            if passes and losses[-1] <= room:
                 return Printed(policy, best, value, worth_of_baseline, allowed_loss, level, attempt, bars, losses, room)
 
     gaps = np.where(world.allowed, values[:-1, :, None] - worths, np.inf) / (allowed_loss / world.length)
