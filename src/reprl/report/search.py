@@ -17,12 +17,10 @@ from reprl.report.summary import (
     Cell,
     Fact,
     Figure,
-    Line,
     Listing,
     Mark,
     On,
     Section,
-    Strong,
     Summary,
     Table,
     line,
@@ -45,13 +43,19 @@ class Found(StoredSearch):
         return self.receipt.details.winner
 
     @property
-    def promise(self) -> str:
-        """What is promised, in a line."""
+    def promises(self) -> list[Fact]:
+        """Both promises, in a line each."""
         said, won = self.receipt.guarantee, self.winner
-        if said.status == "none":
-            return f"nothing is promised: {said.source}"
-        earns = f", mean return > {won.threshold:.5g}" if won is not None and said.status == "certified" else ""
-        return f"disagreement ≤ {said.rho:.3g}{earns} [{said.status}: {said.source}]"
+        same = said.words()[1].partition(": ")[2]
+        if won is None or said.quality.status != "certified":
+            why = (
+                said.quality.source if said.quality.status == "none" else "returns have no bound, or no proposal passed"
+            )
+            good = f"nothing is promised: {why}"
+        else:
+            proof = f"[{said.quality.status}: {said.quality.source}]"
+            good = f"mean return > {won.threshold:.5g}, with probability ≥ {1 - said.delta:.3g} {proof}"
+        return [Fact("quality", good, prose=True), Fact("same policy", same, prose=True)]
 
     @property
     def effort(self) -> str:
@@ -76,7 +80,6 @@ def summarize_search(run: Found, more: Sequence[Fact] = ()) -> Summary:
         kind="run",
         title=place.name,
         badge=Badge(status, tone, On.HTML),
-        lines=_lines(run),
         facts=[*_facts(run), *more],
         sections=(
             Section([*_figures(run), _ladder(run)], "Ladder", "Each rung scans proposals for one that earns more."),
@@ -85,26 +88,11 @@ def summarize_search(run: Found, more: Sequence[Fact] = ()) -> Summary:
         warning=f"undecided: {receipt.guarantee.source}" if status == "none" else "",
         lead=f"{place.name}: episodes of at most {place.horizon:,} steps; the policy is {run.policy!r}.",
         heading="Guarantee",
-        caption=f"{status}: {meaning}. Source: {receipt.guarantee.source}",
+        caption=f"{status}: {meaning}",
         mark=Mark(
             "Policy fingerprint", run.policy.fingerprint, "SHA-256 of the policy. Equal fingerprints, equal policies."
         ),
     )
-
-
-def _lines(run: Found) -> list[Line]:
-    said, won = run.receipt.guarantee, run.winner
-    if said.status == "none":
-        return [line("Nothing is promised: a second team may learn another policy.", on=On.HTML)]
-    same, exact = Strong(f"{1.0 - said.rho:.0%}"), Strong("exactly the same policy")
-    start = "Two runs of this recipe, with the same shared seed and fresh, independent data, learn "
-    lines = [line(start, exact, " with probability at least ", same, ".", on=On.HTML)]
-    if won is not None and said.status == "certified":
-        above = Strong(f"{won.threshold:.5g}")
-        lines.append(
-            line("Its mean return is above ", above, f" with probability at least {1 - said.delta:.0%}.", on=On.HTML)
-        )
-    return lines
 
 
 def _facts(run: Found) -> list[Fact]:
@@ -116,7 +104,7 @@ def _facts(run: Found) -> list[Fact]:
     facts.append(Fact("samples", run.effort, on=On.TERMINAL | On.CARD))
     facts.append(Fact("samples", *counted(receipt.samples, "steps of the environment"), on=On.PAGE))
     facts.append(Fact("episodes", *counted(receipt.episodes, ""), on=On.PAGE))
-    facts.append(Fact("promised", run.promise, on=On.TERMINAL))
+    facts += run.promises
     if settings.target is not None:
         words = "passed" if details.reached else "not passed"
         facts.append(Fact("target", f"{settings.target:g}", words))
@@ -211,7 +199,7 @@ def _sides(runs: Sequence[Found]) -> Table:
             "status",
             *(Cell(run.receipt.guarantee.status, look=STATUSES[run.receipt.guarantee.status][0]) for run in runs),
         ),
-        ("promised", *(run.promise for run in runs)),
+        *((one.label, one.value, two.value) for one, two in zip(*(run.promises for run in runs), strict=True)),
         ("earns", *(run.earned for run in runs)),
         ("samples", *(run.effort for run in runs)),
         ("shared seed", *(str(run.recipe.shared_seed) for run in runs)),
