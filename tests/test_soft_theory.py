@@ -23,7 +23,7 @@ def soft_pass(model: Model, heat: float) -> tuple[NDArray[np.float64], ...]:
     values, losses = np.empty((horizon + 1, n_states)), np.empty((horizon, n_states, n_actions))
     play, visits = np.empty_like(losses), np.empty((horizon, n_states))
     soften(model, heat, False, play, values, losses)
-    occupancy(model, play, visits)
+    occupancy(model, play, visits, np.empty((2, model.initial.size)))
     return values, losses, play, visits
 
 
