@@ -468,7 +468,7 @@ def ways_on(run: Run, out: str, again: str) -> list[tuple[str, str]]:
     if run.answer not in ("quality", "undecided"):
         return [("second team", f"reprl replicate {out}/recipe.json{again}{log}")]
     words, env = confirm_words(run, out, again), again.partition(" --env ")[2]
-    found = [("second team", f"{words} (confirms the quality)")] if words else []
+    found = [("second team", words)] if words else []
     if run.logged or run.drift:
         return found
     further = f"reprl learn {env + ' ' if env else ''}--continue {out} --max-samples"
@@ -476,10 +476,11 @@ def ways_on(run: Run, out: str, again: str) -> list[tuple[str, str]]:
     if run.answer == "undecided":
         found.append(("to continue", f"{further} {_rounded(4 * samples)}"))
     elif run.needed is None:
-        found.append(("to continue", f"not even {MOST_TIMES:,} times as many samples are likely to make it equal"))
+        found.append(("forecast", f"no same policy, not even with {MOST_TIMES:,} times as many samples"))
     else:
         needed = _rounded(run.needed)
-        found.append(("to continue", f"{further} {needed} (about {needed:,} samples in all for the same policy)"))
+        found.append(("forecast", f"the same policy with about {needed:,} samples in all"))
+        found.append(("to continue", f"{further} {needed}"))
     return found
 
 

@@ -48,6 +48,10 @@ _CAPTIONS = {
 }
 
 
+def _bracket(status: str) -> str:
+    return "" if status == "none" else f" [{status}]"
+
+
 def _lines(found: Confirmation) -> list[Line]:
     answers = {
         "confirmed": "The expected return is above the target.",
@@ -63,7 +67,7 @@ def _lines(found: Confirmation) -> list[Line]:
 def _facts(found: Confirmation) -> list[Fact]:
     low, high = found.interval
     facts = [
-        Fact("test", f"a return above a target [{found.status}]", prose=True),
+        Fact("test", f"a return above a target{_bracket(found.status)}", prose=True),
         Fact("target", f"{found.target:g}"),
         Fact("mean return", f"{found.mean:.6g}", f"in [{low:.6g}, {high:.6g}], each end at level {found.delta:g}"),
         Fact("episodes", f"{found.played:,}", f"of which the first {found.episodes:,} decided"),
@@ -106,12 +110,12 @@ def summarize_quality(found: QualityConfirmation) -> Summary:
     answers = {
         "confirmed": "By these data the policy has the quality.",
         "refuted": "On both halves of these data another policy beats it by more than is allowed.",
-        "undecided": "Nothing is promised: take more samples (max_samples), or ask for a lower quality.",
+        "undecided": "Nothing is promised: these data do not decide. More of them, or a lower quality, may.",
     }
     figure = f"{found.value:.4g}; the best policy {found.best:.4g}, the baseline {found.baseline:.4g}; by these data"
     facts = [
-        Fact("test", f"quality, by simulated data sets [{found.status}]", prose=True),
-        Fact("content", f"{found.content} of {found.teams}", "simulated data sets do not say that it loses too much"),
+        Fact("test", f"quality, by simulated data sets{_bracket(found.status)}", prose=True),
+        Fact("data sets", f"{found.content} of {found.teams}", "that were simulated do not say that it loses too much"),
         Fact("earns", figure, prose=True),
         Fact("samples", f"{found.samples:,}", f"in {found.episodes:,} episodes" if found.episodes else ""),
         Fact("policy", found.fingerprint, on=On.TERMINAL),

@@ -124,7 +124,8 @@ class Run(NamedTuple):
             return ""
         cells, noun = [((h, s), x) for h, s, x in self.receipt.to_dict()["verdict"]["apart"]], "cells"
         if (self.policy.table == self.policy.table[0]).all():  # it does the same at every step: each state once
-            cells, noun = [*{s: ((None, s), x) for (_, s), x in reversed(cells)}.values()][::-1], "states"
+            most = {s: x for (_, s), x in reversed(cells)}
+            cells, noun = sorted((((None, s), x) for s, x in most.items()), key=lambda cell: -cell[1]), "states"
         shown = [f"{self._named(*at)} ({percent(x)} of teams)" for at, x in cells[:NAMED]]
         more = [f"and {len(cells) - NAMED} more {noun}"] if len(cells) > NAMED else []
         return "; ".join(shown + more)
@@ -226,12 +227,14 @@ def _facts(run: Run, worth: Worth | None) -> list[Fact]:
     facts += promise_facts(receipt.guarantee, run.environment.scale)
     if run.logged:
         facts.append(Fact("among", "policies of actions that practice takes often enough: docs/logs.md", prose=True))
-    earns = run.earns(worth)
+    earns, found = run.earns(worth), receipt.coverage
     facts += [Fact("earns", earns, prose=True)] if earns else []
+    if found is not None:
+        low, high = gain_interval(run, found)
+        facts.append(Fact("gain", f"{_short(low)} to {_short(high)} over practice, 95 % interval", on=On.TERMINAL))
     facts += note_facts(run)
     facts.append(Fact("samples", run.effort, on=On.TERMINAL | On.CARD))
-    if receipt.coverage is not None:
-        facts += _coverage(run, receipt.coverage)
+    facts += [] if found is None else _coverage(found)
     if receipt.findings:
         facts.append(Fact("the log", _finding(receipt.findings), prose=True))
     if run.policy.basis is not None:
@@ -260,20 +263,19 @@ def _tiles(run: Run) -> list[Fact]:
     return found
 
 
-def _coverage(run: Run, found: Coverage) -> list[Fact]:
-    """What a log says of the policy; values in the units of its rewards."""
-    low, high = gain_interval(run, found)
-    both, rows = On.TERMINAL | On.PAGE, []
-    rows.append(("covers", f"{found.covered:.1%} of the log's visits are in states where the data decide"))
-    rows.append(("alike", f"in {found.alike:.1%} of these the log took the policy's action"))
+def _coverage(found: Coverage) -> list[Fact]:
+    """How much of a log speaks of the policy."""
+    rows = [
+        ("covers", f"{found.covered:.1%} of the log's visits are in states where the data decide"),
+        ("alike", f"in {found.alike:.1%} of these the log took the policy's action"),
+    ]
     left = [
         (found.beyond, "rows at the end of the horizon, or after it, were left out"),
         (found.cut, "episodes stop early, not done"),
     ]
     if any(count for count, _ in left):
         rows.append(("left out", "; ".join(f"{count:,} {what}" for count, what in left if count)))
-    gain = Fact("gain", f"{_short(low)} to {_short(high)} over practice, 95 % interval", on=On.TERMINAL)
-    return [gain, *(Fact(label, words, on=both, prose=True) for label, words in rows)]
+    return [Fact(label, words, on=On.TERMINAL | On.PAGE, prose=True) for label, words in rows]
 
 
 def _short(value: float) -> str:
