@@ -45,7 +45,10 @@ def test_every_learner_of_the_package_keeps_the_contract(name: str, access: str,
 
 @pytest.mark.parametrize(
     "options",
-    [{"rule": "paper", "constants": "scaled", "samples": 10**8, "epsilon": 1.0}, {"rho": 0.2, "epsilon": 0.5, "stationary": False}],
+    [
+        {"rule": "paper", "constants": "scaled", "samples": 10**8, "epsilon": 1.0},
+        {"rho": 0.2, "epsilon": 0.5, "stationary": False},
+    ],
     ids=["paper", "canonical"],
 )
 def test_bound_and_boosted_learners_keep_it_too(options: dict[str, Any]) -> None:

@@ -159,13 +159,13 @@ def test_contenders_are_labelled_and_checked() -> None:
         ("reprl (product)", "generative"),
         ("greedy", "generative"),
         ("reprl (canonical)", "episodic"),
-        ("reprl (auto)", "episodic"),
+        ("reprl (joint)", "episodic"),
         ("reprl (product)", "episodic"),
     ]
     rules = {one.label: one.options["rule"] for one in contenders(["reprl"])}
     assert rules == {
         "reprl (canonical)": "canonical",
-        **dict.fromkeys(("reprl (joint)", "reprl (product)", "reprl (auto)"), "sampled"),
+        **dict.fromkeys(("reprl (joint)", "reprl (product)", "reprl (joint)"), "sampled"),
     }
     with pytest.raises(ReprlError, match=r"learners must be among .*got 'greddy'"):
         contenders(["greddy"])

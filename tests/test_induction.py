@@ -20,8 +20,7 @@ from tests import naive, naive_decision
 from tests.naive_decision import Rule
 
 RULES = [
-    Rule(m, c, r)
-    for m, c, r in itertools.product(("compact", "exponential"), ("joint", "product"), (False, True))
+    Rule(m, c, r) for m, c, r in itertools.product(("compact", "exponential"), ("joint", "product"), (False, True))
 ]
 name = "{0.mechanism}-{0.coupling}-{0.rounding}".format
 VECTOR = Decision(rounding=True)

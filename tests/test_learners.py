@@ -42,9 +42,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("mechanism", ["exponential", "compact"])
 @pytest.mark.parametrize("coupling", ["joint", "product"])
-def test_every_learner_is_the_one_of_the_loops(
-    mechanism: str, coupling: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_learner_is_the_one_of_the_loops(mechanism: str, coupling: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learners, "CHUNK", 37)
     settings = asked(mechanism=mechanism, coupling=coupling)
     found, key, n = batch(settings), reprl.SharedKey(4), 100
