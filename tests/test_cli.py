@@ -651,15 +651,6 @@ def test_a_large_policy_is_shown_in_part(call):
     assert "… and 6 more states and 2 more steps" in out
 
 
-def test_plan_is_the_library_s_plan(answer, call):
-    words = ["plan", "--states", 4, "--actions", 2, "--horizon", 3]
-    code, document = answer(*words)
-    rows = reprl.plan(n_states=4, n_actions=2, horizon=3, epsilon=PAPER_EPSILON)
-    assert code == 0
-    assert document["rows"] == [row._asdict() for row in rows]
-    assert "lower bound" in call(*words)[1]
-
-
 def test_envs_and_learners_list_everything(answer, call):
     assert [entry["id"] for entry in answer("envs")[1]["environments"]] == [x.id for x in reprl.catalogue()]
     out = call("envs")[1]

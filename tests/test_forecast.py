@@ -54,10 +54,10 @@ def test_time_grows_with_looks_and_with_samples() -> None:
 
 def test_a_size_that_settings_fix_is_exact() -> None:
     mdp = reprl.make("gridworld-v0", 2, size=2)
-    found = forecast(mdp, rule="sampled", access="generative", calls=100)
+    found = forecast(mdp, rule="paper", constants="scaled", samples=3200)
     assert found.samples == (100.0 * 32,) * 3
     assert found.seconds is None
-    assert reprl.learn(mdp, rule="sampled", access="generative", calls=100).samples == 3200
+    assert reprl.learn(mdp, rule="paper", constants="scaled", samples=3200).samples == 3200
     assert str(found) == "3,200 samples (the settings fix it)"
 
 
@@ -74,21 +74,6 @@ def test_what_nothing_bounds_is_said_so() -> None:
     assert str(found) == "10 to any number of samples, 20 typically; 1 s to any time on this machine (a test)"
     json.dumps(found.to_dict(), allow_nan=False)
     assert found.times(2).samples == (20.0, 40.0, math.inf)
-
-
-def test_plan_has_rows_for_the_default_learner() -> None:
-    rows = [row for row in reprl.plan(n_states=16, n_actions=4, horizon=6, epsilon=0.3) if row.kind == "range"]
-    assert [(row.algorithm, row.access) for row in rows] == [
-        ("reprl canonical, quality 0.9", "parallel"),
-        ("reprl canonical, quality 0.9", "episodic"),
-        ("reprl canonical, agreement 0.95", "parallel"),
-        ("reprl canonical, registered", "parallel"),
-        ("reprl sharp", "episodic"),
-    ]
-    for row in rows:
-        assert row.low is not None
-        assert row.high is not None
-        assert 32 * 16 * 4 * 6 <= row.low <= row.samples <= row.high
 
 
 def test_a_forecast_says_of_which_promise_it_is() -> None:

@@ -51,7 +51,7 @@ def test_the_default_is_a_quality_and_the_paper_s_rule_keeps_its_epsilon():
     asked = Settings()
     assert (asked.quality, asked.epsilon) == (DEFAULT_QUALITY, None)
     assert (Settings(epsilon=0.2).quality, Settings(epsilon=0.2).epsilon) == (None, 0.2)
-    assert (Settings(rule="sampled").quality, Settings(rule="sampled").epsilon) == (None, PAPER_EPSILON)
+    assert (Settings(rule="paper").quality, Settings(rule="paper").epsilon) == (None, PAPER_EPSILON)
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,6 @@ def test_a_comparison_in_a_black_box_takes_no_quality():
         asked: dict[str, Any] = {name: value}
         with pytest.raises(ReprlError, match=f"^{name} must be left out of a comparison in a black box, got {value}$"):
             reprl.compare(Shop, horizon=4, reward_range=Shop.REWARDS, **asked)
-    with pytest.raises(ReprlError, match=r"^epsilon must be given with epsilon_units='original', got none$"):
-        reprl.compare(Shop, horizon=4, reward_range=Shop.REWARDS, epsilon_units="original")
 
 
 @pytest.mark.parametrize("name", ["gridworld-v0", "river-swim-v0", "queue-admission-v0"])
@@ -186,7 +184,7 @@ def test_values_are_in_the_rewards_own_units():
 
 
 def test_the_paper_s_rule_says_no_values():
-    result = reprl.learn(chain(0.2, 0.8), rule="sampled", calls=50, epsilon=0.5, **FEW)
+    result = reprl.learn(chain(0.2, 0.8), rule="paper", constants="scaled", epsilon=0.5, **FEW)
     assert [result.value, result.best_value, result.baseline_value, result.worth] == [None] * 4
     assert "earns" not in repr(result)
 

@@ -67,12 +67,6 @@ def theorem_over_needed() -> list[str]:
     return [power(10.0 ** math.floor(math.log10(x))) for x in (min(found), max(found))]
 
 
-def by_episodes() -> list[Any]:
-    """Return what the paper's rule did by episodes, on every world of head to head."""
-    found = measured("head_to_head", "table/episodic/")
-    return [one for name, one in found.items() if name.rpartition("/")[2].startswith("reprl")]
-
-
 def sharper(world: str, learner: str = "") -> float:
     """Return what a rival needs on a world, the best one if none is named, over what reprl (joint) needs."""
     found = measured("head_to_head", f"table/generative/{world}/")

@@ -26,7 +26,7 @@ BOOSTING_SCALES = (0.05, 0.1, 0.2)
 BOOSTING_PAIRS = 400
 SEED = 20261116
 PAPER = {"mechanism": "exponential"}
-"""The paper's own choice where the library offers another. What is stored was measured with rounded values, too."""
+"""The paper's own choice where the library offers another."""
 CHUNK = 5
 
 
