@@ -29,8 +29,7 @@ class Rule(NamedTuple):
 
     mechanism: str
     coupling: str
-    block: int
-    rounding: str
+    rounding: bool
 
 
 class Arms(NamedTuple):
@@ -63,29 +62,22 @@ def laws(rows: Sequence[Sequence[float]], epsilon: float, delta: float, mechanis
     return [exponential_law(row, t) for row in rows]
 
 
-def couple(key: reprl.SharedKey, rows: Sequence[Sequence[float]], coupling: str, block: int) -> list[int]:
-    """Draw from the product of laws: every leaf of each block's tree is tried."""
+def couple(key: reprl.SharedKey, rows: Sequence[Sequence[float]], coupling: str) -> list[int]:
+    """Draw from the product of laws: every leaf of the tree is tried."""
     if coupling == "product":
         return [int(x) for x in reprl.correlated_sample(key, rows, "product")]
-    size = len(rows) if coupling == "joint" else block
-    out: list[int] = []
-    for number, low in enumerate(range(0, len(rows), size)):
-        out += naive_coupling.enumerate_winner(key, rows[low : low + size], number)
-    return out
+    return [*naive_coupling.enumerate_winner(key, rows)]
 
 
 def round_values(key: reprl.SharedKey, x: Sequence[float], epsilon: float, rule: Rule) -> list[float]:
-    """Leave, round to a lattice of width ε/2 by named corners, or to the centres of a shifted grid of width ε."""
-    if rule.rounding == "none":
+    """Leave, or round to a lattice of width ε/2 by named corners."""
+    if not rule.rounding:
         return list(x)
-    if rule.rounding == "grid":
-        shift = [float(u) for u in key.uniforms(len(x))]
-        return [epsilon * (math.floor(v / epsilon - u) + 0.5 + u) for v, u in zip(x, shift, strict=True)]
     width = epsilon / 2.0
     below = [math.floor(v / width) for v in x]
     up = [math.sin(0.5 * math.pi * (v / width - low)) ** 2 for v, low in zip(x, below, strict=True)]
     by_parity = [[1.0 - u, u] if low % 2 == 0 else [u, 1.0 - u] for u, low in zip(up, below, strict=True)]
-    parity = couple(key, by_parity, rule.coupling, rule.block)
+    parity = couple(key, by_parity, rule.coupling)
     return [width * (low if low % 2 == odd else low + 1) for low, odd in zip(below, parity, strict=True)]
 
 
@@ -102,9 +94,7 @@ def multi_best_arm(
     table = laws(means, epsilon, delta, rule.mechanism)
     nothing = [1.0] + [0.0] * (len(means[0]) - 1)
     rows = iter(table)
-    everywhere = couple(
-        key.derive("arms"), [next(rows) if here else nothing for here in among], rule.coupling, rule.block
-    )
+    everywhere = couple(key.derive("arms"), [next(rows) if here else nothing for here in among], rule.coupling)
     arms = [a for a, here in zip(everywhere, among, strict=True) if here]
     chosen = iter([means[s][a] for s, a in enumerate(arms)])
     vector = [next(chosen) if here else 0.0 for here in among]
@@ -121,11 +111,11 @@ def disagreement_bound(
     scale: float = 1.0,
     drift: float = 0.0,
 ) -> float:
-    """C(Δ) + W(Δ) + 2δ/3 of docs/proofs/decision.md §2, block by block."""
+    """C(Δ) + W(Δ) + 2δ/3 of docs/proofs/decision.md §2, draw by draw."""
     n = len(sizes)
     noise = [scale * math.sqrt(math.log(6.0 * n * n_arms / delta) / (2.0 * m)) for m in sizes]
     apart = [2.0 * x + drift for x in noise]
-    block = {"joint": n, "blocked": rule.block, "product": 1}[rule.coupling]
+    block = {"joint": n, "product": 1}[rule.coupling]
     t = 2.0 * math.log(3.0 * n * n_arms / delta) / epsilon
     total = 2.0 * delta / 3.0
     rounding = 0.0
@@ -136,12 +126,10 @@ def disagreement_bound(
         else:
             tv = math.sqrt(1.0 - math.exp(-t * t * square / 4.0))
         total += 2.0 * tv / (1.0 + tv) if n_arms > 1 else 0.0
-        if rule.rounding == "vector":
+        if rule.rounding:
             cells = [min(1.0, x / (epsilon / 2.0)) for x in apart[low : low + block]]
             size = sum(cells) / 2.0 if rule.coupling == "product" else math.sqrt(sum(c * c for c in cells))
             rounding += math.pi * size
-        elif rule.rounding == "grid":
-            rounding += sum(min(1.0, x / epsilon) for x in apart[low : low + block])
     return min(1.0, total + min(1.0, rounding))
 
 

@@ -236,7 +236,7 @@ def test_an_agreement_that_is_no_share_is_refused(agreement: Any) -> None:
 def test_what_has_no_use_for_an_agreement_refuses_it() -> None:
     mdp = world()
     with pytest.raises(InputError, match=r"agreement must be 1 unless rule='canonical', got 0\.9"):
-        reprl.learn(mdp, rule="sampled", agreement=0.9)
+        reprl.learn(mdp, rule="paper", agreement=0.9)
     with pytest.raises(InputError, match="certify must be left out for an agreement below 1, got True"):
         reprl.learn(mdp, agreement=0.9, certify=True)
     with pytest.raises(InputError, match="candidate must be left out for an agreement below 1"):

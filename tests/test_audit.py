@@ -23,6 +23,8 @@ from reprl.learning.settings import RULES
 from reprl.randomness import DataStream
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 
+EPISODES: Any = {"access": "episodic", "rule": "paper", "constants": "scaled", "epsilon": 1.0}
+
 GRID = reprl.make("gridworld-v0")
 TINY = reprl.make("gridworld-v0", 2, size=2)
 SMALL = reprl.make("random-mdp-v0", 3, n_states=4, n_actions=3)
@@ -112,9 +114,14 @@ def test_greedy_is_rejected_on_the_gridworld_and_its_ties_are_named():
             None,
             marks=pytest.mark.long,
         ),
-        pytest.param({"rule": "sampled", "epsilon": 1.0}, {"calls": 4}, "arms", marks=pytest.mark.long),
+        pytest.param(
+            {"rule": "paper", "constants": "scaled", "epsilon": 1.0, "samples": 10**10},
+            {"samples": 10 * 2 * 4 * 4},
+            None,
+            marks=pytest.mark.long,
+        ),
     ],
-    ids=["canonical", "sampled"],
+    ids=["canonical", "paper"],
 )
 def test_reprl_is_not_rejected_on_the_gridworld_and_starved_it_is(options, starve, stage):
     """60 pairs, tied at the start; false alarm below 1e-6. The control has four samples of every cell."""
@@ -131,16 +138,16 @@ def test_reprl_is_not_rejected_on_the_gridworld_and_starved_it_is(options, starv
 
 
 def test_settings_bound_into_a_learner_are_used_and_its_stages_seen():
-    bound = reprl.audit(GRID, bound_learner(access="generative", rule="sampled", calls=200), 4, seed=3)
-    named = reprl.audit(GRID, "reprl", 4, access="generative", rule="sampled", calls=200, seed=3)
+    bound = reprl.audit(GRID, bound_learner(rule="paper", constants="scaled", samples=200 * 384), 4, seed=3)
+    named = reprl.audit(GRID, "reprl", 4, rule="paper", constants="scaled", samples=200 * 384, seed=3)
     assert bound.to_json() == named.to_json()
     assert bound.first_divergence[0].stage == "arms"
 
 
 def test_episodic_reprl_shows_its_stages():
-    report = reprl.audit(SMALL, "reprl", 2, access="episodic", rule="sampled", runs=2, seed=1)
+    report = reprl.audit(SMALL, "reprl", 2, **EPISODES, scale=0.01, seed=1)
     assert report.access == "episodic"
-    assert all(item.stage in ("partition", "window", "arms") for item in report.first_divergence)
+    assert all(item.stage in ("partition", "arms", "rounding") for item in report.first_divergence)
     assert len(report.first_divergence) == report.disagreements
 
 
@@ -448,12 +455,13 @@ def test_progress_tells_every_pair():
 
 def test_curve_falls_as_data_grow():
     each = 16 * 4 * 6
-    for rule, sizes in (("sampled", [100, 10**9]), ("canonical", [8 * each, 10**8 * each])):
-        points = curve(GRID, "reprl", sizes, 8, access="generative", rule=rule, seed=1)
+    for rule, sizes in (("paper", [100 * each, 10**12 * each]), ("canonical", [8 * each, 10**8 * each])):
+        more = {"constants": "scaled"} if rule == "paper" else {}
+        points = curve(GRID, "reprl", sizes, 8, access="generative", rule=rule, seed=1, **more)
         assert points[0].disagreement > points[1].disagreement
-        assert points[0].samples == (sizes[0] * each if rule == "sampled" else sizes[0])
+        assert points[0].samples == sizes[0]
         assert points[1].low <= points[1].disagreement <= points[1].high
-    theirs = curve(GRID, greedy, [10, 20], 2, option="calls", access="generative", seed=1)
+    theirs = curve(GRID, "greedy", [3840, 7680], 2, access="generative", seed=1)
     assert [point.samples for point in theirs] == [3840, 7680]
     with pytest.raises(ReprlError, match="sizes must name at least one size"):
         curve(GRID, "reprl", [])

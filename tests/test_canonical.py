@@ -12,7 +12,7 @@ import reprl
 from reprl.errors import ReprlError
 from reprl.guarantee import STATUSES, Guarantee
 from reprl.learning.learner import ReprlLearner
-from reprl.learning.settings import SAMPLED_ONLY, Settings
+from reprl.learning.settings import PAPER_ONLY, Settings
 from reprl.randomness import DataStream, SharedKey
 from reprl.sources.episodes import EpisodicModel
 from reprl.sources.gymnasium.model import GymnasiumModel
@@ -165,24 +165,19 @@ def test_settings_that_are_refused(options: dict[str, Any], words: str) -> None:
         run(random_world(n_states=3), access="generative", max_samples=10_000, **options)
 
 
-@pytest.mark.parametrize("name", SAMPLED_ONLY)
-def test_options_of_the_sampled_rule_are_refused(name: str) -> None:
+@pytest.mark.parametrize("name", PAPER_ONLY)
+def test_options_of_the_papers_rule_are_refused(name: str) -> None:
     values: dict[str, Any] = {
-        "coupling": "joint",
-        "block": 8,
+        "coupling": "product",
         "mechanism": "exponential",
-        "rounding": "grid",
-        "constants": "paper",
+        "constants": "scaled",
         "scale": 0.2,
-        "shape": "direct",
-        "calls": 10,
-        "runs": 10,
+        "samples": 10,
+        "boosted": True,
     }
-    access: Access = "generative" if name == "calls" else "episodic"
-    with pytest.raises(ReprlError, match=f"{name} must be left out unless rule='sampled'"):
-        Settings(access=access, **{name: values[name]})
-    fitting = {"scale": {"constants": "scaled"}, "shape": {"constants": "paper"}}.get(name, {})
-    Settings(access=access, rule="sampled", **{name: values[name], **fitting})
+    with pytest.raises(ReprlError, match=f"{name} must be left out unless rule='paper'"):
+        Settings(**{name: values[name]})
+    Settings(**{"rule": "paper", "constants": "scaled", name: values[name]})
 
 
 def test_a_preference_by_name_is_one_by_number() -> None:

@@ -414,16 +414,16 @@ def test_bad_input_is_named(certified, tmp_path, capsys):
         certify(replace(certified, details=certified.details._replace(certificate_data=None)))
     with pytest.raises(ReprlError, match=r"result must be what reprl\.learn returns, got 3"):
         certify(3)  # type: ignore[arg-type]
-    drawn = reprl.learn(easy_world(), access="generative", rule="sampled", calls=10, shared_seed=1, data_seed=1)
-    with pytest.raises(ReprlError, match="result must be of the rule 'canonical' to be certified, got 'sampled'"):
+    drawn = reprl.learn(easy_world(), rule="paper", shared_seed=1, data_seed=1)
+    with pytest.raises(ReprlError, match="result must be of the rule 'canonical' to be certified, got 'paper'"):
         certify(drawn)
     with pytest.raises(ReprlError, match="certify must be False unless rule='canonical'"):
-        reprl.learn(easy_world(), access="generative", rule="sampled", certify=True)
+        reprl.learn(easy_world(), rule="paper", certify=True)
     with pytest.raises(ReprlError, match="certify must be True or False, got 1"):
         reprl.learn(easy_world(), certify=1)  # type: ignore[arg-type]
     folder = drawn.save(tmp_path / "drawn")
-    assert main(["verify", str(folder), "--proof"]) == 2
-    assert "rule 'canonical' to be certified, got 'sampled'" in capsys.readouterr().err
+    assert main(["certify", str(folder)]) == 2
+    assert "rule 'canonical' to be certified, got 'paper'" in capsys.readouterr().err
     apart = reprl.learn(easy_world(), access="generative", shared_seed=1, data_seed=1, stationary=False)
     plain = apart.save(tmp_path / "plain")
     assert main(["verify", str(plain / "receipt.json"), "--proof", "--counts", str(plain / "counts.bin")]) == 2

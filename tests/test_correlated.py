@@ -25,7 +25,7 @@ from scipy import stats
 from reprl.coupling.correlated import DEFAULT_MAX_NODES, correlated_sample, disagreement_bound, draw
 from reprl.coupling.gumbel_field import SLICE, begin, child_address, find_winner, make_search
 from reprl.coupling.rounding import round_vector
-from reprl.coupling.spec import METHODS, PRODUCT, CouplingSpec
+from reprl.coupling.spec import COUPLINGS
 from reprl.errors import ReprlError
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
@@ -51,9 +51,9 @@ def random_laws(rng: np.random.Generator, n: int, k: int, flavour: str = "dirich
     return laws
 
 
-def choices(laws: Laws, keys: Iterable[SharedKey], method: str = "joint", block: int = 3) -> NDArray[np.int64]:
+def choices(laws: Laws, keys: Iterable[SharedKey], method: str = "joint") -> NDArray[np.int64]:
     """(number of keys, n) choices, one key per row."""
-    return np.array([correlated_sample(key, laws, method, block) for key in keys])
+    return np.array([correlated_sample(key, laws, method) for key in keys])
 
 
 def keys(purpose: str, number: int) -> list[SharedKey]:
@@ -97,17 +97,6 @@ def test_another_field_has_another_winner() -> None:
     assert sum(wrong) > 10
 
 
-def test_every_block_is_the_winner_of_its_own_field() -> None:
-    rng = np.random.default_rng(4)
-    for case in range(300):
-        block, k, first = int(rng.integers(1, 5)), int(rng.integers(1, 5)), int(rng.integers(0, 3))
-        laws, key = random_laws(rng, int(rng.integers(1, 12)), k, "mixed"), SharedKey(case).derive("blocks")
-        expected: list[int] = []
-        for j, low in enumerate(range(0, len(laws), block)):
-            expected += naive.enumerate_winner(key, laws[low : low + block], block=first + j)
-        assert list(correlated_sample(key, laws, "blocked", block, first=first * block)) == expected
-
-
 def test_addresses_follow_the_written_rule() -> None:
     rng = np.random.default_rng(5)
     for address, child in zip(rng.integers(0, 2**64, 500, dtype=np.uint64), rng.integers(0, 2**40, 500), strict=True):
@@ -131,10 +120,10 @@ def test_uniform_laws_need_one_node_a_row() -> None:
 def test_product_is_a_shared_threshold_or_a_shared_race() -> None:
     rng = np.random.default_rng(6)
     for case in range(200):
-        k, first = int(rng.integers(1, 7)), int(rng.integers(0, 2**40))
+        k = int(rng.integers(1, 7))
         laws, key = random_laws(rng, 6, k, "mixed"), SharedKey(case).derive("rows")
-        expected = [naive_row(key, first + i, row) for i, row in enumerate(laws)]
-        assert list(correlated_sample(key, laws, "product", first=first)) == expected
+        expected = [naive_row(key, i, row) for i, row in enumerate(laws)]
+        assert list(correlated_sample(key, laws, "product")) == expected
 
 
 def naive_row(key: SharedKey, number: int, law: Laws) -> int:
@@ -189,7 +178,7 @@ def test_arrival_times_are_independent_exponentials(n: int, k: int) -> None:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", COUPLINGS)
 @pytest.mark.parametrize(
     ("n", "k", "flavour"),
     [(3, 4, "dirichlet"), (4, 3, "mixed"), (12, 2, "dirichlet"), (4, 5, "zeros"), (5, 3, "sharp")],
@@ -211,17 +200,16 @@ def test_a_slightly_wrong_law_is_rejected() -> None:
     """Negative control at a distance of 0.05 in one row of three."""
     laws = np.array([[0.3, 0.7], [0.5, 0.5], [0.9, 0.1]])
     wrong = np.array([[0.35, 0.65], [0.5, 0.5], [0.9, 0.1]])
-    for method in METHODS:
+    for method in COUPLINGS:
         counts = cells(choices(laws, keys("slight", 8000), method), 2)
         assert chi_square([(counts, naive.joint_law(laws))]) > FALSE_ALARM
         assert chi_square([(counts, naive.joint_law(wrong))]) < FALSE_ALARM
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("method", ["blocked", "product"])
-def test_each_of_many_rows_follows_its_law(method: str) -> None:
+def test_each_of_many_rows_follows_its_law() -> None:
     laws = random_laws(np.random.default_rng(8), 60, 4)
-    drawn = choices(laws, keys(f"rows-{method}", 1500), method, block=8)
+    drawn = choices(laws, keys("rows-product", 1500), "product")
     rows = [np.bincount(drawn[:, i], minlength=4) for i in range(len(laws))]
     assert chi_square(zip(rows, laws, strict=True)) > FALSE_ALARM
     assert chi_square(zip(rows, np.roll(laws, 1, axis=1), strict=True)) < FALSE_ALARM
@@ -238,10 +226,10 @@ def test_a_long_chain_of_heirs_does_not_bend_the_law() -> None:
     assert chi_square([(cells(drawn[:, 1100:], 2), np.full(32, 1 / 32))]) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", COUPLINGS)
 def test_impossible_outcomes_are_never_drawn_and_sure_ones_always(method: str) -> None:
     laws = np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [1.0, 0.0, 0.0], [1e-300, 0.0, 1.0], [0.0, 1e-13, 1.0 - 1e-13]])
-    drawn = choices(laws, keys("zero", 2000), method, block=2)
+    drawn = choices(laws, keys("zero", 2000), method)
     assert (drawn[:, 0] == 1).all()
     assert set(drawn[:, 1]) == {0, 2}
     assert (drawn[:, 2] == 0).all()
@@ -257,18 +245,18 @@ def pair_of_laws(n: int, k: int, step: float) -> tuple[Laws, Laws]:
     return first, (1.0 - step) * first + step * other
 
 
-def exact_disagreement(first: Laws, second: Laws, method: str, block: int) -> float:
+def exact_disagreement(first: Laws, second: Laws, method: str) -> float:
     """The disagreement of two runs, from the rule of each method by enumeration."""
     if method == "product" and first.shape[1] == 2:
         return naive.any_fails(np.abs(first - second)[:, 0])
-    size = {"joint": len(first), "blocked": block, "product": 1}[method]
+    size = {"joint": len(first), "product": 1}[method]
     cuts = range(0, len(first), size)
     return naive.any_fails([naive.race_disagreement(first[c : c + size], second[c : c + size]) for c in cuts])
 
 
-def written_bound(first: Laws, second: Laws, method: str, block: int) -> float:
+def written_bound(first: Laws, second: Laws, method: str) -> float:
     """The bound of correlated_sample's docstring, with exact total variations."""
-    size = {"joint": len(first), "blocked": block, "product": 1}[method]
+    size = {"joint": len(first), "product": 1}[method]
     cuts = range(0, len(first), size)
     if method == "product" and first.shape[1] == 2:
         return sum(naive.total_variation(first[c : c + 1], second[c : c + 1]) for c in cuts)
@@ -276,15 +264,15 @@ def written_bound(first: Laws, second: Laws, method: str, block: int) -> float:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", COUPLINGS)
 @pytest.mark.parametrize(("n", "k", "step"), [(6, 3, 0.02), (6, 3, 0.2), (8, 2, 0.05), (1, 5, 0.5), (4, 4, 1.0)])
 def test_two_runs_part_as_often_as_the_theory_says(method: str, n: int, k: int, step: float) -> None:
     first, second = pair_of_laws(n, k, step)
     shared = keys(f"pair-{method}-{n}-{k}-{step}", 4000)
     one, two = choices(first, shared, method), choices(second, shared, method)
     apart = int((one != two).any(axis=1).sum())
-    exact = exact_disagreement(first, second, method, 3)
-    bound = written_bound(first, second, method, 3)
+    exact = exact_disagreement(first, second, method)
+    bound = written_bound(first, second, method)
     assert naive.total_variation(first, second) <= exact <= min(1.0, bound) + 1e-12
     assert exceeds(apart, 4000, min(1.0, bound)) > FALSE_ALARM  # power 1 where the bound is one; the next is sharper
     assert stats.binomtest(apart, 4000, exact).pvalue > FALSE_ALARM
@@ -329,11 +317,11 @@ def two_products(draw_from: Callable[..., Any]) -> tuple[Laws, Laws]:
 
 
 @settings(max_examples=700, deadline=None)
-@given(two_products(), st.sampled_from(METHODS), st.integers(1, 5))
-def test_disagreement_bound_is_above_the_exact_one(pair: tuple[Laws, Laws], method: str, block: int) -> None:
+@given(two_products(), st.sampled_from(COUPLINGS))
+def test_disagreement_bound_is_above_the_exact_one(pair: tuple[Laws, Laws], method: str) -> None:
     first, second = pair
-    bound = disagreement_bound(first, second, CouplingSpec(method, block))
-    size = {"joint": len(first), "blocked": block, "product": 1}[method]
+    bound = disagreement_bound(first, second, method)
+    size = {"joint": len(first), "product": 1}[method]
     cuts = range(0, len(first), size)
     if method == "product" and first.shape[1] == 2:
         exact = naive.any_fails([naive.total_variation(first[c : c + 1], second[c : c + 1]) for c in cuts])
@@ -366,9 +354,9 @@ def test_products_of_coins_are_further_apart_than_the_lemma_says_where_the_impos
 
 
 @settings(max_examples=200, deadline=None)
-@given(two_products(), st.sampled_from(METHODS), st.integers(1, 5))
-def test_disagreement_bound_of_equal_laws_is_zero(pair: tuple[Laws, Laws], method: str, block: int) -> None:
-    assert disagreement_bound(pair[0], pair[0], CouplingSpec(method, block)) == 0.0
+@given(two_products(), st.sampled_from(COUPLINGS))
+def test_disagreement_bound_of_equal_laws_is_zero(pair: tuple[Laws, Laws], method: str) -> None:
+    assert disagreement_bound(pair[0], pair[0], method) == 0.0
 
 
 def test_disagreement_bound_is_not_idle() -> None:
@@ -377,62 +365,40 @@ def test_disagreement_bound_is_not_idle() -> None:
     near = disagreement_bound(np.full((100, 2), 0.5), np.tile([0.5 - 1e-10, 0.5 + 1e-10], (100, 1)))
     assert 1e-9 < near < 1e-8
     coins = np.full((20, 2), 0.5), np.tile([0.48, 0.52], (20, 1))
-    assert disagreement_bound(*coins) < 0.7 * disagreement_bound(*coins, PRODUCT)
-    assert disagreement_bound(*coins, CouplingSpec("blocked", 10**30)) == disagreement_bound(*coins)
+    assert disagreement_bound(*coins) < 0.7 * disagreement_bound(*coins, "product")
 
 
 # ---------------------------------------------------------------------------------------------- addresses
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.data())
-def test_calls_may_be_split_and_reordered(data: st.DataObject) -> None:
-    method = data.draw(st.sampled_from(["blocked", "product"]))
-    block = data.draw(st.integers(1, 5)) if method == "blocked" else 1
-    n, k, seed = data.draw(st.integers(2, 24)), data.draw(st.integers(1, 4)), data.draw(st.integers(0, 10**6))
-    laws, key = random_laws(np.random.default_rng(seed), n, k, "mixed"), SharedKey(seed)
-    whole = correlated_sample(key, laws, method, block)
-    cuts = sorted(
-        {0, n, *(block * c for c in data.draw(st.sets(st.integers(0, n // block), max_size=4)) if block * c < n)}
-    )
-    parts = data.draw(st.permutations(list(itertools.pairwise(cuts))))
-    pieces = {low: correlated_sample(key, laws[low:high], method, block, first=low) for low, high in parts}
-    assert np.array_equal(np.concatenate([pieces[low] for low in sorted(pieces)]), whole)
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.data())
-def test_data_of_one_block_cannot_move_another(data: st.DataObject) -> None:
-    method = data.draw(st.sampled_from(["blocked", "product"]))
-    block = data.draw(st.integers(1, 5)) if method == "blocked" else 1
-    n, k, seed = data.draw(st.integers(1, 24)), data.draw(st.integers(2, 4)), data.draw(st.integers(0, 10**6))
+@given(st.integers(1, 24), st.integers(2, 4), st.integers(0, 10**6))
+def test_data_of_one_row_of_a_product_cannot_move_another(n: int, k: int, seed: int) -> None:
     rng, key = np.random.default_rng(seed), SharedKey(seed)
     laws = random_laws(rng, n, k, "mixed")
-    before = correlated_sample(key, laws, method, block)
-    changed = data.draw(st.integers(0, n - 1))
+    before, changed = correlated_sample(key, laws, "product"), int(rng.integers(n))
     laws[changed] = random_laws(rng, 1, k)[0]
-    after = correlated_sample(key, laws, method, block)
-    same_block = np.arange(n) // block == changed // block
-    assert np.array_equal(before[~same_block], after[~same_block])
+    after = correlated_sample(key, laws, "product")
+    assert np.array_equal(np.delete(before, changed), np.delete(after, changed))
 
 
-def test_a_changed_row_can_move_its_own_block() -> None:
+def test_a_changed_row_can_move_its_own_draw() -> None:
     """Negative control of the test above."""
     laws, other = np.full((4, 2), 0.5), np.full((4, 2), 0.5)
     other[1] = [1.0, 0.0]
-    for method in METHODS:
+    for method in COUPLINGS:
         moved = [
-            not np.array_equal(correlated_sample(k, laws, method, 2), correlated_sample(k, other, method, 2))
+            not np.array_equal(correlated_sample(k, laws, method), correlated_sample(k, other, method))
             for k in keys("moved", 40)
         ]
         assert any(moved)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_other_keys_labels_and_blocks_draw_otherwise(method: str) -> None:
+@pytest.mark.parametrize("method", COUPLINGS)
+def test_other_keys_and_labels_draw_otherwise(method: str) -> None:
     laws = np.full((64, 4), 0.25)
     drawn = [
-        correlated_sample(key, laws, method, 16)
+        correlated_sample(key, laws, method)
         for key in (
             SharedKey(1),
             SharedKey(2),
@@ -443,20 +409,17 @@ def test_other_keys_labels_and_blocks_draw_otherwise(method: str) -> None:
     ]
     for one, two in itertools.combinations(drawn, 2):
         assert (one != two).sum() > 16
-    if method != "joint":
-        later = correlated_sample(SharedKey(1), laws, method, 16, first=64)
-        assert (later != drawn[0]).sum() > 16
-        assert (drawn[0][:16] != drawn[0][16:32]).any()
+    assert (drawn[0][:16] != drawn[0][16:32]).any()
 
 
 def test_input_is_not_written_to_and_layout_does_not_matter() -> None:
     laws = random_laws(np.random.default_rng(11), 9, 3)
     laws.setflags(write=False)
-    for method in METHODS:
-        plain = correlated_sample(SharedKey(5), laws, method, 4)
-        assert np.array_equal(plain, correlated_sample(SharedKey(5), np.asfortranarray(laws), method, 4))
-        assert np.array_equal(plain, correlated_sample(SharedKey(5), laws.tolist(), method, 4))
-        assert np.array_equal(plain, correlated_sample(SharedKey(5), np.repeat(laws, 2, axis=0)[::2], method, 4))
+    for method in COUPLINGS:
+        plain = correlated_sample(SharedKey(5), laws, method)
+        assert np.array_equal(plain, correlated_sample(SharedKey(5), np.asfortranarray(laws), method))
+        assert np.array_equal(plain, correlated_sample(SharedKey(5), laws.tolist(), method))
+        assert np.array_equal(plain, correlated_sample(SharedKey(5), np.repeat(laws, 2, axis=0)[::2], method))
 
 
 # ---------------------------------------------------------------------------------------------- golden
@@ -468,28 +431,24 @@ def golden_table() -> dict[str, str]:
     for k in (2, 3, 5):
         laws = np.arange(1.0, 24 * k + 1.0).reshape(24, k) % 7.0 + 0.5
         laws /= laws.sum(axis=1, keepdims=True)
-        for method in METHODS:
-            drawn = [correlated_sample(SharedKey(7).derive("golden", i), laws, method, 5) for i in range(20)]
+        for method in COUPLINGS:
+            drawn = [correlated_sample(SharedKey(7).derive("golden", i), laws, method) for i in range(20)]
             out[f"{method} k={k}"] = hashlib.sha256(np.array(drawn, dtype="<i8").tobytes()).hexdigest()[:16]
     x = (np.arange(15) * 0.37) % 5.0 - 2.0
-    for method in (*METHODS, "grid"):
-        y = [round_vector(SharedKey(7).derive("golden", i), x, width=0.5, method=method, block=4) for i in range(20)]
+    for method in (*COUPLINGS, "grid"):
+        y = [round_vector(SharedKey(7).derive("golden", i), x, width=0.5, method=method) for i in range(20)]
         out[f"round {method}"] = hashlib.sha256(np.array(y, dtype="<f8").tobytes()).hexdigest()[:16]
     return out
 
 
 GOLDEN = {
     "joint k=2": "b035b353a1962683",
-    "blocked k=2": "2fcf2d5c785c6abc",
     "product k=2": "22aff3a16c1d0900",
     "joint k=3": "32906319f517ebf0",
-    "blocked k=3": "b710b30bf911e71d",
     "product k=3": "7defea80a8198235",
     "joint k=5": "af5655cc4f35930f",
-    "blocked k=5": "230b2458635e8ab3",
     "product k=5": "e7ad908536cf5a45",
     "round joint": "77fc8843fd46144a",
-    "round blocked": "f9f01dd9b33c1b0b",
     "round product": "03a9db04a7640135",
     "round grid": "439bb94b4fb173e0",
 }
@@ -500,7 +459,6 @@ def test_golden_choices() -> None:
     thirds = np.full((12, 3), 1 / 3)
     assert golden_table() == GOLDEN
     assert correlated_sample(SharedKey(7), thirds).tolist() == [1, 1, 0, 1, 2, 1, 2, 1, 2, 2, 0, 2]
-    assert correlated_sample(SharedKey(7), thirds, "blocked", 4).tolist() == [1, 1, 0, 1, 0, 0, 1, 2, 1, 2, 0, 0]
     assert correlated_sample(SharedKey(7), thirds, "product").tolist() == [2, 1, 0, 1, 1, 0, 0, 0, 1, 1, 1, 1]
 
 
@@ -516,17 +474,10 @@ def test_choices_do_not_depend_on_threads_or_hash_seed(threads: str, hash_seed: 
 # ---------------------------------------------------------------------------------------------- the guard and refusals
 
 
-def test_the_guard_names_the_block_and_the_method_and_nothing_falls_back() -> None:
+def test_the_guard_says_what_to_do_and_nothing_falls_back() -> None:
     hard = np.tile([0.01, 0.99], (24, 1))
-    with pytest.raises(ReprlError, match=r"^coupling of rows 0 to 23 passed max_nodes=30: .*method='joint', block=24"):
+    with pytest.raises(ReprlError, match=r"^joint coupling of 24 rows passed max_nodes=30: choose 'product' instead"):
         draw(SharedKey(1), hard, max_nodes=30)
-    laws = np.vstack([np.full((12, 2), 0.5), np.tile([0.01, 0.99], (12, 1))])
-    with pytest.raises(
-        ReprlError, match=r"^coupling of rows 12 to 23 passed max_nodes=13: .*method='blocked', block=12"
-    ):
-        draw(SharedKey(1), laws, CouplingSpec("blocked", 12), max_nodes=13)
-    with pytest.raises(ReprlError, match=r"^coupling of rows 36 to 47 passed max_nodes=13: choose method='blocked'"):
-        draw(SharedKey(1), laws, CouplingSpec("blocked", 12), max_nodes=13, first=24)
 
 
 def test_the_guard_is_sharp() -> None:
@@ -554,15 +505,8 @@ HALF = [[0.5, 0.5]]
         ({"probabilities": [[0.5, 0.5], [1.0]]}, "must be an array of real numbers, got [[0.5, 0.5], [1.0]]"),
         ({"probabilities": "half"}, "probabilities must be an array of real numbers, got 'half'"),
         ({"probabilities": [[0.5 + 0j, 0.5]]}, "probabilities must be an array of real numbers"),
-        ({"block": 0}, "block must be a whole number of at least 1, got 0"),
-        ({"block": 2.0}, "block must be a whole number of at least 1, got 2.0"),
-        ({"block": True}, "block must be a whole number of at least 1, got True"),
-        ({"method": "best"}, "method must be one of auto, joint, blocked, product; got 'best'"),
-        ({"method": None}, "method must be one of auto, joint, blocked, product; got None"),
-        ({"method": "blocked", "block": 4, "first": 6}, "first must be a multiple of block=4, got 6"),
-        ({"method": "joint", "first": 1}, "first must be 0 for method='joint', got 1"),
-        ({"first": -1}, "first must be a whole number from 0 to"),
-        ({"first": 2**62 + 1}, "got 4611686018427387905"),
+        ({"method": "best"}, "method must be one of joint, product; got 'best'"),
+        ({"method": None}, "method must be one of joint, product; got None"),
         ({"max_nodes": 0}, "max_nodes must be a whole number from 1 to"),
         ({"key": 7}, "shared key must be a reprl.SharedKey, got 7"),
         ({"key": DataStream(7, "rewards")}, "must be a reprl.SharedKey, got DataStream(7, 'rewards', run=0)"),
@@ -577,11 +521,6 @@ def test_bad_input_is_refused_in_one_line(arguments: dict[str, Any], message: st
 
 
 def test_extreme_settings_that_are_allowed() -> None:
-    laws = np.full((3, 2), 0.5)
-    joint = correlated_sample(SharedKey(1), laws)
-    assert np.array_equal(correlated_sample(SharedKey(1), laws, "blocked", 10**30), joint)
-    for method, block in (("product", 1), ("blocked", 1), ("blocked", 2)):
-        assert correlated_sample(SharedKey(1), laws, method, block, first=2**62).shape == (3,)
     assert correlated_sample(SharedKey(1), [[1.0]])[0] == 0
     nearly = correlated_sample(SharedKey(1), [[0.5, 0.5 + 9e-10]], "product")
     assert nearly.dtype == np.int64
@@ -639,31 +578,20 @@ def test_a_search_of_many_slices_is_one_search() -> None:
     for key, found in zip(keys, whole, strict=True):
         search, choice = make_search(50, 2), np.zeros(50, dtype=np.int64)
         penalty = np.log(laws.max(axis=1, keepdims=True)) - np.log(laws)
-        begin(search, *key.words, np.uint64(child_address(np.uint64(0), 0)), 2)
+        begin(search, *key.words, 2)
         while search.progress[0] > 0:
             find_winner(*key.words, penalty, search, int(search.progress[1]) + 999, choice)
         assert choice.tolist() == found.choice.tolist()
         assert search.progress[1] == found.nodes
 
 
-def test_auto_picks_the_grade_by_the_sizes_alone() -> None:
-    rng = np.random.default_rng(3)
-    for n, k in ((20, 4), (21, 4), (40, 2), (41, 2), (48, 4), (5, 1)):
-        laws, other = rng.dirichlet(np.ones(k), n), rng.dirichlet(np.full(k, 0.3), n)
-        grade = CouplingSpec.auto(n, k)
-        assert grade.method == ("joint" if n * np.log2(k) <= 40 else "blocked")
-        for law in (laws, other):
-            expected = draw(SharedKey(5), law, grade).choice
-            assert np.array_equal(correlated_sample(SharedKey(5), law, "auto"), expected)
-
-
 def test_the_default_guard_refuses_and_says_what_to_do() -> None:
     # 48 Dirichlet laws over 4 outcomes: the joint search did not end within an hour under the former guard of 10**9.
     assert DEFAULT_MAX_NODES == 5 * 10**7
     laws = np.random.default_rng(0).dirichlet(np.ones(4), size=48)
-    with pytest.raises(ReprlError, match=r"passed max_nodes=100000: .*method='auto' or method='product', or allow"):
+    with pytest.raises(ReprlError, match=r"passed max_nodes=100000: choose 'product' instead of 'joint', or allow"):
         correlated_sample(SharedKey(1), laws, max_nodes=10**5)
-    assert correlated_sample(SharedKey(1), laws, "auto").shape == (48,)
+    assert correlated_sample(SharedKey(1), laws, "product").shape == (48,)
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, ">f4", np.float64])

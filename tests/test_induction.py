@@ -20,15 +20,17 @@ from tests import naive, naive_decision
 from tests.naive_decision import Rule
 
 RULES = [
-    Rule(m, c, 2, r)
-    for m, c, r in itertools.product(
-        ("compact", "exponential"), ("joint", "blocked", "product"), ("none", "vector", "grid")
-    )
+    Rule(m, c, r) for m, c, r in itertools.product(("compact", "exponential"), ("joint", "product"), (False, True))
 ]
 name = "{0.mechanism}-{0.coupling}-{0.rounding}".format
-VECTOR = Decision(rounding="vector")
+VECTOR = Decision(rounding=True)
 DELTA = 1e-9
 """Failure probability of each exact check below: with fewer than 1000 of them, a false alarm has probability 1e-6."""
+
+
+def plain(epsilon: float, horizon: int) -> Accuracy:
+    """All of ε for the loss of arms, nothing subtracted."""
+    return Accuracy(by_tier=(2.0 * epsilon / horizon,), pessimism=0.0)
 
 
 def sample_rows(
@@ -114,7 +116,7 @@ def test_a_state_that_changes_tier_moves_no_other_state_s_draws() -> None:
     shape = (1, 12, 3)
     counts = tally([(0, s, a, 0, 0.5) for s in range(12) for a in range(3)], shape)  # all arms tie
     accuracy = Accuracy(by_tier=(0.5, 0.5), pessimism=0.0)
-    product = Decision(coupling="product", rounding="grid")
+    product = Decision(coupling="product")
     actions = []
     for first in (1, 2, 3):
         tiers = Tiers.from_levels([[first] + [1] * 11], 3)
@@ -140,11 +142,11 @@ def test_ignored_states_take_action_0_and_are_worth_nothing() -> None:
 # Addresses: what can move a draw.
 
 
-@pytest.mark.parametrize("coupling", ["joint", "blocked", "product"])
+@pytest.mark.parametrize("coupling", ["joint", "product"])
 def test_data_of_one_place_move_no_draw_at_another(coupling: str) -> None:
     """All rewards are ½, so every law is uniform and the policy shows the draws themselves."""
     shape = (3, 4, 3)
-    decision = Decision(coupling=coupling, block=2, rounding="vector")
+    decision = Decision(coupling=coupling, rounding=True)
     level = np.array([[1, 2, 1, 2]] * 3)
     tiers = Tiers.from_levels(level, 3)
     even = [(h, s, a, s, 0.5) for h, s, a in np.ndindex(shape) for _ in range(3)]  # every state leads to itself
@@ -176,15 +178,15 @@ def test_with_huge_samples_it_is_dynamic_programming(mechanism: str) -> None:
         mdp = reprl.make("random-mdp-v0", horizon=3, n_states=5, n_actions=3, seed=seed)
         counts = reprl.GenerativeModel(mdp, seed).sample(10**17)
         tiers, best = Tiers.single(3, 5), mdp.solve()
-        decision = Decision(mechanism=mechanism, rounding="none")
+        decision = Decision(mechanism=mechanism, rounding=False)
         for epsilon in (1e-5, 0.05, 0.5):
-            accuracy = Accuracy.practical(epsilon, 3, 1)
+            accuracy = plain(epsilon, 3)
             found = tiered_induction(
                 reprl.SharedKey(seed), counts, tiers, accuracy=accuracy, delta=DELTA, decision=decision
             )
             assert (best.values[0] - mdp.values(found.policy)[0]).max() <= epsilon + 1e-6
             np.testing.assert_allclose(found.values[:3], mdp.values(found.policy)[:3], atol=1e-6)
-        accuracy = Accuracy.practical(1e-5, 3, 1)
+        accuracy = plain(1e-5, 3)
         found = tiered_induction(
             reprl.SharedKey(seed), counts, tiers, accuracy=accuracy, delta=DELTA, decision=decision
         )
@@ -201,9 +203,9 @@ def test_ties_are_broken_by_the_key_within_the_optimal_actions() -> None:
             reprl.SharedKey(seed),
             counts,
             Tiers.single(4, 9),
-            accuracy=Accuracy.practical(0.01, 4, 1),
+            accuracy=plain(0.01, 4),
             delta=DELTA,
-            decision=Decision(rounding="none"),
+            decision=Decision(rounding=False),
         )
         chosen = np.take_along_axis(q, found.policy.actions[:, :, None], axis=2)[:, :, 0]
         assert (chosen >= q.max(axis=2) - 0.01).all()
@@ -247,14 +249,14 @@ class Layered:
         inside[:, state] = True
         return self.mdp.reachability(inside, self.best.policy)
 
-    def run(self, tiers: Tiers, accuracy: Accuracy, seed: int, calls: int, **decision: str) -> Induction:
+    def run(self, tiers: Tiers, accuracy: Accuracy, seed: int, calls: int, **decision: Any) -> Induction:
         return tiered_induction(
             reprl.SharedKey(seed),
             reprl.GenerativeModel(self.mdp, seed).sample(calls),
             tiers,
             accuracy=accuracy,
             delta=DELTA,
-            decision=Decision(**{"rounding": "vector", **decision}),  # type: ignore[arg-type]
+            decision=Decision(**{"rounding": True, **decision}),
         )
 
     def loss(self, found: Induction) -> float:
@@ -312,9 +314,9 @@ def test_the_analysis_of_truncated_mdps_holds(mechanism: str) -> None:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("rounding", ["none", "vector", "grid"])
+@pytest.mark.parametrize("rounding", [False, True])
 @pytest.mark.parametrize("count", [2, 3, 4])
-def test_an_ignored_tier_costs_at_most_what_is_promised(count: int, rounding: str) -> None:
+def test_an_ignored_tier_costs_at_most_what_is_promised(count: int, rounding: bool) -> None:
     """The ignored state is visited about 2^(1−L) times and would have paid. 15 runs × DELTA: false alarm 1e-6."""
     costs = []
     level = [[1, 1, 1 if count == 2 else 2, count]] * 3
@@ -367,11 +369,6 @@ def test_accuracies_are_the_formulas() -> None:
     assert paper.by_tier == pytest.approx([2 * 0.8 / 160, 4 * 0.8 / 160, 8 * 0.8 / 160])
     assert paper.pessimism == 1.0
     assert Accuracy.paper(0.8, 5, 1).by_tier == pytest.approx([2 * 0.8 / 40])
-    assert Accuracy.practical(0.8, 5, 4).by_tier == pytest.approx([2 * 0.8 / 5, 4 * 0.8 / 5, 8 * 0.8 / 5])
-    practical = Accuracy.practical(0.8, 7, 4)
-    assert practical.by_tier == pytest.approx([2 * 0.8 / 7, 4 * 0.8 / 7, 8 * 0.8 / 7])
-    assert practical.pessimism == 0.0
-    assert Accuracy.practical(0.8, 5, 1).by_tier == pytest.approx([2 * 0.8 / 5])
 
 
 # Bad input.

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-import reprl
-from reprl.coupling.spec import JOINT
+from reprl.paper import plan
 from reprl.paper.constants import Constants, Task
 from reprl.paper.rep_var_bandit import plan_best_arm
 
@@ -22,7 +21,7 @@ HEAD = ["paper", "name", "paper.tex line", "code", "runs in", "proof", "test"]
 NAME = re.compile(r"`(\w+(?:\.\w+)+)`")
 TEST = re.compile(r"`(test_\w+\.py)::(test_\w+)`")
 SECTION = re.compile(r"\b(coupling|decision|exploration|lower bounds|audit)\b\]?(?:\([\w./-]+\))? §(\d)")
-WHERE = re.compile(r"(?:episodes|parallel) at (?:practical|paper|scaled)(?:, (?:practical|paper|scaled))*")
+WHERE = re.compile(r"(?:episodes|parallel) at (?:paper|scaled)(?:, scaled)*")
 ELSEWHERE = {"laboratory", "audits", "tests", "experiments", "plan"}
 CITATION = re.compile(r"\bll?\.\s*\d{2}")
 """A line of the paper's source, as in "l." and a number; the number may stand on the next line."""
@@ -169,8 +168,8 @@ def rate(statement: str, **values: float) -> float:
     ],
 )
 def test_rates_on_the_page_of_evidence_are_those_that_plan_prints(statement: str, row: str, access: str) -> None:
-    plan = reprl.plan(n_states=6, n_actions=3, horizon=4, epsilon=0.3, rho=0.1, delta=0.05)
-    (samples,) = [one.samples for one in plan if (one.algorithm, one.access) == (row, access)]
+    table = plan(n_states=6, n_actions=3, horizon=4, epsilon=0.3, rho=0.1, delta=0.05)
+    (samples,) = [one.samples for one in table if (one.algorithm, one.access) == (row, access)]
     assert rate(statement, S=6, A=3, H=4, ρ=0.1, ε=0.3, δ=0.05) == pytest.approx(samples)
     assert rate(statement, S=6, A=3, H=5, ρ=0.1, ε=0.3, δ=0.05) != pytest.approx(samples)
 
@@ -191,7 +190,5 @@ def test_one_word_counts_the_calls_of_the_sizes_that_the_map_names() -> None:
     for sizes, boosted in (((100, 4, 10), False), ((16, 4, 4), True)):
         for factor, countable in ((1, True), (4, False)):
             n_states, n_actions, horizon = sizes
-            task = Task(
-                factor * n_states, n_actions, horizon, horizon / 10, 0.1, 0.1, "generative", JOINT, JOINT, boosted
-            )
+            task = Task(factor * n_states, n_actions, horizon, horizon / 10, 0.1, 0.1, "generative", "joint", boosted)
             assert Constants.paper(task).countable == countable

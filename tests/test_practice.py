@@ -160,7 +160,7 @@ def test_the_page_speaks_the_rewards_own_units(found: reprl.LearnResult, tmp_pat
     rows = make_log(shop(), np.array([[0.3, 0.7], [0.6, 0.4]]), 2000, 7)
     rows["reward"] = 20.0 * rows["reward"] - 5.0
     units: dict[str, Any] = {"horizon": 2, "reward_range": (-5.0, 15.0), "shared_seed": 1}
-    asked = reprl.learn_log(rows, **units, epsilon=20.0, epsilon_units="original")
+    asked = reprl.learn_log(rows, **units, epsilon=20.0)
     page = reprl.write_report(asked, tmp_path / "asked.html").read_text()
     assert "ε = 20; returns lie between -10 and 30" in page
 

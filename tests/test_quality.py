@@ -50,7 +50,7 @@ def test_the_default_is_a_quality_and_the_paper_s_rule_keeps_its_epsilon():
     asked = Settings()
     assert (asked.quality, asked.epsilon) == (DEFAULT_QUALITY, None)
     assert (Settings(epsilon=0.2).quality, Settings(epsilon=0.2).epsilon) == (None, 0.2)
-    assert (Settings(rule="sampled").quality, Settings(rule="sampled").epsilon) == (None, PAPER_EPSILON)
+    assert (Settings(rule="paper").quality, Settings(rule="paper").epsilon) == (None, PAPER_EPSILON)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_values_are_in_the_rewards_own_units():
 
 
 def test_the_paper_s_rule_says_no_values():
-    result = reprl.learn(chain(0.2, 0.8), rule="sampled", calls=50, epsilon=0.5, **FEW)
+    result = reprl.learn(chain(0.2, 0.8), rule="paper", constants="scaled", epsilon=0.5, **FEW)
     assert [result.value, result.best_value, result.baseline_value, result.worth] == [None] * 4
     assert "earns" not in repr(result)
 

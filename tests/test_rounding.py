@@ -14,7 +14,6 @@ from scipy import stats
 
 from reprl.coupling.correlated import disagreement_bound
 from reprl.coupling.rounding import ROUNDINGS, round_vector, rounding_bound
-from reprl.coupling.spec import CouplingSpec
 from reprl.errors import ReprlError
 from reprl.randomness import DataStream, SharedKey
 from tests import naive_coupling as naive
@@ -35,8 +34,8 @@ def apart(
     """In how many pairs of runs the rounded vectors differ anywhere."""
     return sum(
         not np.array_equal(
-            round_vector(a, first, width=width, method=method, block=4),
-            round_vector(b, second, width=width, method=method, block=4),
+            round_vector(a, first, width=width, method=method),
+            round_vector(b, second, width=width, method=method),
         )
         for a, b in zip(one, two, strict=True)
     )
@@ -52,7 +51,7 @@ widths = st.sampled_from([1.0, 0.1, 0.25, 3.0, 1e-3]) | st.floats(1e-3, 1e3)
 @given(st.lists(values, min_size=1, max_size=8), widths, st.sampled_from(ROUNDINGS), st.integers(0, 2**32))
 def test_values_stay_within_one_width_and_on_the_lattice(x: list[float], width: float, method: str, seed: int) -> None:
     key = SharedKey(seed)
-    y = round_vector(key, x, width=width, method=method, block=3)
+    y = round_vector(key, x, width=width, method=method)
     slack = 1e-15 * (np.abs(x) + width) * 8
     limit = width / 2 if method == "grid" else width
     assert (np.abs(y - np.array(x)) <= limit + slack).all()
@@ -63,14 +62,14 @@ def test_values_stay_within_one_width_and_on_the_lattice(x: list[float], width: 
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.integers(-50, 50), min_size=1, max_size=8), st.sampled_from(ROUNDINGS[:3]), st.integers(0, 2**32))
+@given(st.lists(st.integers(-50, 50), min_size=1, max_size=8), st.sampled_from(ROUNDINGS[:2]), st.integers(0, 2**32))
 def test_lattice_points_stay_put(index: list[int], method: str, seed: int) -> None:
     x = 0.25 * np.array(index)
-    assert np.array_equal(round_vector(SharedKey(seed), x, width=0.25, method=method, block=3), x)
+    assert np.array_equal(round_vector(SharedKey(seed), x, width=0.25, method=method), x)
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("method", ROUNDINGS[:3])
+@pytest.mark.parametrize("method", ROUNDINGS[:2])
 @pytest.mark.parametrize("x", [0.3, 1.3, -0.7, -1.7, 0.9])
 def test_a_coordinate_goes_up_with_the_sine_squared(method: str, x: float) -> None:
     trials = 4000
@@ -121,13 +120,13 @@ def test_joint_rounding_parts_two_runs_no_more_than_promised(n: int, where: str)
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("method", ["blocked", "product", "grid"])
+@pytest.mark.parametrize("method", ["product", "grid"])
 @pytest.mark.parametrize("where", ["anywhere", "straddling", "leaning"])
 def test_other_methods_keep_their_promises(method: str, where: str) -> None:
     first, second = pair(10, where, 0.05)
     trials = 2000
     shared = keys(f"{method}-{where}", trials)
-    bound = rounding_bound(second - first, width=1.0, method=method, block=4)
+    bound = rounding_bound(second - first, width=1.0, method=method)
     assert bound < 0.5
     assert keeps(apart(first, second, shared, shared, method), trials, bound, power=0.99)
     if where == "anywhere":
@@ -174,7 +173,7 @@ def test_joint_is_flat_in_n_and_product_grows_like_its_root() -> None:
 @given(
     st.lists(st.tuples(st.floats(-2.0, 2.0), st.floats(-1.0, 1.0)), min_size=1, max_size=6),
     st.sampled_from([1.0, 1e-3, 1e-6, 1e-9]),
-    st.sampled_from(["joint", "blocked", "product"]),
+    st.sampled_from(["joint", "product"]),
 )
 def test_rounding_bound_is_above_the_exact_disagreement_within_a_cell(
     points: list[tuple[float, float]], scale: float, method: str
@@ -182,13 +181,13 @@ def test_rounding_bound_is_above_the_exact_disagreement_within_a_cell(
     """Inside one cell the exact laws are known, so the exact distance is."""
     fraction = np.clip(np.array([f for f, _ in points]) % 1.0, 0.01, 0.99)
     moved = np.clip(fraction + scale * np.array([d for _, d in points]), 0.0, 1.0)
-    bound = rounding_bound(moved - fraction, width=1.0, method=method, block=2)
+    bound = rounding_bound(moved - fraction, width=1.0, method=method)
 
     def laws(f: Vector) -> Vector:
         up = np.sin(0.5 * math.pi * f) ** 2
         return np.stack([1.0 - up, up], axis=1)
 
-    size = {"joint": len(points), "blocked": 2, "product": 1}[method]
+    size = {"joint": len(points), "product": 1}[method]
     one, two = laws(fraction), laws(moved)
     exact = naive.any_fails(
         [
@@ -199,15 +198,13 @@ def test_rounding_bound_is_above_the_exact_disagreement_within_a_cell(
         ]
     )
     assert exact <= bound * (1.0 + 1e-9) + 1e-15
-    assert disagreement_bound(one, two, CouplingSpec(method, 2)) <= 1.0
+    assert disagreement_bound(one, two, method) <= 1.0
 
 
 def test_rounding_bound_values() -> None:
     gap = [0.03, -0.04, 0.0]
     assert rounding_bound(gap, width=1.0) == pytest.approx(0.05 * math.pi)
     assert rounding_bound(gap, width=2.0) == pytest.approx(0.025 * math.pi)
-    assert rounding_bound(gap, width=1.0, method="blocked", block=1) == pytest.approx(0.07 * math.pi)
-    assert rounding_bound(gap, width=1.0, method="blocked", block=10**30) == rounding_bound(gap, width=1.0)
     assert rounding_bound(gap, width=1.0, method="product") == pytest.approx(0.035 * math.pi)
     assert rounding_bound(gap, width=1.0, method="grid") == pytest.approx(0.07)
     for method in ROUNDINGS:
@@ -236,8 +233,7 @@ def test_rounding_bound_values() -> None:
         ({"x": [[0.5]]}, "x must have 1 axes, got shape (1, 1)"),
         ({"x": 0.5}, "x must have 1 axes, got shape ()"),
         ({"x": ["a"]}, "x must be an array of real numbers, got ['a']"),
-        ({"method": "tiles"}, "method must be one of joint, blocked, product, grid; got 'tiles'"),
-        ({"method": "blocked", "block": 0}, "block must be a whole number of at least 1, got 0"),
+        ({"method": "tiles"}, "method must be one of joint, product, grid; got 'tiles'"),
         ({"key": 7}, "shared key must be a reprl.SharedKey, got 7"),
         ({"key": DataStream(7, "x")}, "shared key must be a reprl.SharedKey, got DataStream(7, 'x', run=0)"),
     ],
@@ -252,10 +248,8 @@ def test_bad_input_is_refused_in_one_line(arguments: dict[str, Any], message: st
 
 def test_the_guard_reaches_the_caller() -> None:
     x = np.full(24, 0.94)
-    with pytest.raises(ReprlError, match=r"rows 0 to 23 passed max_nodes=30: .*method='joint', block=24"):
+    with pytest.raises(ReprlError, match=r"^joint coupling of 24 rows passed max_nodes=30"):
         round_vector(SharedKey(1), x, width=1.0, max_nodes=30)
-    with pytest.raises(ReprlError, match=r"rows 0 to 11 passed max_nodes=13: .*method='blocked', block=12"):
-        round_vector(SharedKey(1), x, width=1.0, method="blocked", block=12, max_nodes=13)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +259,6 @@ def test_the_guard_reaches_the_caller() -> None:
         ({"difference": 0.1}, "difference must have 1 axes, got shape ()"),
         ({"width": 0}, "width must lie in (0, inf), got 0"),
         ({"method": "tiles"}, "got 'tiles'"),
-        ({"block": 0}, "block must be a whole number of at least 1, got 0"),
     ],
 )
 def test_rounding_bound_refuses_bad_input(arguments: dict[str, Any], message: str) -> None:

@@ -14,7 +14,6 @@ from scipy import stats
 from experiments.lower_bounds.sweep import DELTA, LEARNER_HORIZON, REAL_LIMIT, Effort, Point
 from reprl.coupling.correlated import correlated_sample
 from reprl.coupling.mechanisms import compact
-from reprl.coupling.spec import CouplingSpec
 from reprl.lab.lower_bounds.disagreement import race_disagreement
 from reprl.lab.lower_bounds.hard_mdp import signs_from_reprl
 from reprl.lab.lower_bounds.problems import cube_instance, sign_excess
@@ -39,7 +38,6 @@ def options(point: Point) -> dict[str, Any]:
         "delta": DELTA,
         "target": series.target,
         "coupling": series.coupling,
-        "block": series.block,
     }
 
 
@@ -58,7 +56,7 @@ def disagreements(point: Point, gap: float, m: int, pairs: range, instance: Inst
             compact(sign_scores(rademacher(p, 2 * i + run), point.n, m), epsilon=gap).probabilities for run in (0, 1)
         ]
         stream = DataStream(i, f"integral/{point.n}/{m}")
-        grade = CouplingSpec(point.series.coupling, point.series.block)
+        grade = point.series.coupling
         out[j] = race_disagreement(laws[0], laws[1], stream, coupling=grade, draws=draws)
     return out
 
@@ -170,10 +168,9 @@ def learner_point(n_states: int, rho: float, epsilon: float, pairs: int) -> dict
             "epsilon": epsilon * horizon / 3.0,
             "rho": rho,
             "delta": DELTA,
-            "calls": calls,
-            "coupling": "joint",
-            "access": "generative",
-            "rule": "sampled",
+            "rule": "paper",
+            "constants": "scaled",
+            "samples": calls * n * 2,
         }
         solver = signs_from_reprl(learner(**settings), n_states=n_states, horizon=horizon)
         different = 0

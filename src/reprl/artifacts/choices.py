@@ -142,7 +142,7 @@ class Chosen(NamedTuple):
 
     @staticmethod
     def of(run: Run) -> Chosen | None:
-        """Return what a run chose; None for the rule "sampled"."""
+        """Return what a run chose; None for the rule "paper"."""
         if run.choice is None:
             return None
         found = run.choice

@@ -38,7 +38,7 @@ RECIPE, RECEIPT, POLICY = "recipe.json", "receipt.json", "policy.json"
 TASKS = "tasks"
 """A folder inside it while a run is unfinished: its checkpoint."""
 COUNTS = "counts.bin"
-"""Data that a certificate is, or could be, made from; sealed, and absent for the rule "sampled"."""
+"""Data that a certificate is, or could be, made from; sealed, and absent for the rule "paper"."""
 _FILES = (RECIPE, RECEIPT, POLICY, COUNTS)
 SEARCH = "reprl-search-recipe"
 """Format of the recipe of a search, whose parts are of a kind of their own."""

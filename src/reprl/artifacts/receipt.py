@@ -87,7 +87,7 @@ def _read_levels(where: str, value: Any, at: Fields) -> NDArray[Any]:
 
 def _canonical(kind: Kind) -> Kind:
     """What runs of the canonical rule have."""
-    return f.given_when(kind, lambda at: at.rule != "sampled", "null exactly for the rule 'sampled'")
+    return f.given_when(kind, lambda at: at.rule != "paper", "null exactly for the rule 'paper'")
 
 
 def _sets_of(at: Fields) -> tuple[int, int, int]:
@@ -140,13 +140,13 @@ class Receipt(Sealed):
     """Of status "none" the document has no figures; read again, they are the trivial ones (ρ = δ = 1, ε = H)."""
     rule: Annotated[str, f.choice(RULES)]
     choice: Annotated[Chosen | None, _canonical(f.record(Chosen))]
-    """What the canonical rule chose; None for the rule "sampled"."""
+    """What the canonical rule chose; None for the rule "paper"."""
     rehearsal: Annotated[Rehearsal | None, REHEARSAL]
     """Result of the rehearsal; None if there was none."""
     certified: Annotated[Certified | None, CERTIFIED._replace(name="certificate")] = None
     """The certificate and its data; None if no proof was asked for."""
     spread: Annotated[float | None, _canonical(f.real())]
-    """Value of the best policy less that of the worst, in the run's own model; None for the rule "sampled"."""
+    """Value of the best policy less that of the worst, in the run's own model; None for the rule "paper"."""
     tiers: Annotated[Tiers, _TIERS]
     fractional: Annotated[NDArray[np.float64] | None, _EXPLORED]
     """(L−1, H, S): how often each state was under-explored; None for parallel sampling and the canonical rule."""

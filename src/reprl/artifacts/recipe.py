@@ -12,12 +12,10 @@ from typing import Annotated, Any, cast
 
 from reprl.artifacts.choices import STREAM, Candidate, Chosen
 from reprl.canonical.registered import REGISTERED, Published, Registration
-from reprl.coupling.custom import custom_name
-from reprl.coupling.spec import CouplingSpec
 from reprl.errors import DocumentError, InputError, ReprlError, check_int, quote
 from reprl.execution.settings import Progress
 from reprl.learning.baseline import resolve_baseline
-from reprl.learning.learner import learn
+from reprl.learning.learner import learn_as
 from reprl.learning.logged import learn_spec
 from reprl.learning.result import LearnResult
 from reprl.learning.settings import Settings
@@ -53,11 +51,7 @@ def _write_settings(settings: Settings) -> dict[str, Any]:
     """The fields in JSON's types, so that 1 and 1.0, or a numpy number, give one digest."""
     kinds = {field.name: float if "float" in str(field.type) else int for field in dataclasses.fields(Settings)}
     return {
-        name: custom_name(value)
-        if callable(value)
-        else plain(value)
-        if value is None or isinstance(value, str | bool | tuple)
-        else kinds[name](value)
+        name: plain(value) if value is None or isinstance(value, str | bool | tuple) else kinds[name](value)
         for name, value in settings.to_dict().items()
     }
 
@@ -74,19 +68,6 @@ def _read_settings(where: str, value: Any, at: Fields) -> Settings:
         settings = Settings(**given).resolve_actions((), at.environment.n_actions)
         settings.check_accuracy(at.environment.criterion)
         return resolve_baseline(settings, at.environment)
-
-
-def _read_resolved(where: str, value: Any, at: Fields) -> None:
-    _check_resolved(where, value, _resolve(at.settings, at.environment))
-
-
-def _check_resolved(where: str, value: Any, chosen: Mapping[str, Any]) -> None:
-    given = read_fields(where, value, dict.fromkeys(chosen, f.ANYTHING))
-    for name, choice in chosen.items():
-        if isinstance(choice, dict):
-            _check_resolved(f"{where}.{name}", given[name], choice)
-        elif type(given[name]) is not type(choice) or given[name] != choice:
-            raise DocumentError(f"{where}.{name} must be {choice!r}, as this release chooses, got {quote(given[name])}")
 
 
 def _read_options(where: str, value: Any, at: Fields) -> Any:
@@ -129,12 +110,12 @@ class Recipe(Declared):
     environment: Annotated[Environment, environment_kind(_ENVIRONMENT)]
     """What is learned, with a digest of its dynamics or spaces."""
     settings: Annotated[Settings, Kind(_read_settings, _write_settings)]
-    """How it is learned; "auto" and None stand for choices that the sizes fix."""
+    """How it is learned."""
     shared_seed: Annotated[int, f.SEED]
     """ξ, public."""
     candidate: Candidate | None = None
     """What a canonical run has chosen, for a second team to follow; not hashed, as two runs of one recipe may choose
-    different ones. None beforehand, and for the rule "sampled"."""
+    different ones. None beforehand, and for the rule "paper"."""
     registration: Annotated[Registration | None, f.record(Registration)] = None
     """By whom, when and on which pilot data the candidate was chosen; candidate and registration are then part of the
     digest, as every run of the recipe follows them. None where nobody has registered it."""
@@ -209,11 +190,6 @@ class Recipe(Declared):
         free = _UNHASHED if self.registration is None else ("package_version",)
         return digest({name: value for name, value in self.to_dict().items() if name not in free})
 
-    @property
-    def resolved(self) -> dict[str, Any]:
-        """What "auto" stands for."""
-        return _resolve(self.settings, self.environment)
-
     def make(
         self, env: TabularMDP | GymnasiumModel | str | Any = None, *, allow: Sequence[str] = ()
     ) -> TabularMDP | GymnasiumModel:
@@ -282,9 +258,9 @@ class Recipe(Declared):
         Randomness:
             Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
         """
-        options: dict[str, Any] = self.settings.to_dict()
-        return learn(
+        return learn_as(
             self.make(env, allow=allow),
+            self.settings,
             shared_seed=self.shared_seed,
             data_seed=data_seed,
             workers=workers,
@@ -293,7 +269,7 @@ class Recipe(Declared):
             checkpoint=checkpoint,
             certify=certify,
             candidate=None if afresh else self.published,
-            **options,
+            timeout=None,
         )
 
     @property
@@ -353,19 +329,6 @@ def _short(value: object) -> str:
     return str(value)[:12] if isinstance(value, str) else str(value)
 
 
-def _resolve(settings: Settings, environment: Environment) -> dict[str, Any]:
-    """What "auto" chose for these sizes: for arms and an episodic run's partition; canonically, for whole policies."""
-    if settings.rule == "canonical":
-        whole = CouplingSpec.auto(environment.horizon * environment.n_states, environment.n_actions)
-        return {"coupling": whole.name, "block": whole.block, "partition": None}
-    arms = settings.paper.coupling_spec(environment.n_states, environment.n_actions)
-    chosen: dict[str, Any] = {"coupling": arms.name, "block": arms.block, "partition": None}
-    if settings.paper.explores:
-        sets = settings.paper.coupling_spec(environment.n_states * environment.horizon, 2)
-        chosen["partition"] = {"coupling": sets.name, "block": sets.block}
-    return chosen
-
-
 def _portable(environment: Environment) -> Environment:
     """Bring options to JSON's types, without what the document leaves out; other options count as built by hand."""
     environment = environment._replace(labels=Labels(), stationary=False)
@@ -404,5 +367,4 @@ def _make(wanted: Environment) -> TabularMDP | GymnasiumModel:
             raise InputError(f"options must suit {wanted.id}, got {quote(wanted.options)} ({reason})") from None
 
 
-_TABLE = with_fields(Recipe, settings={"resolved": Kind(_read_resolved)}, registration=STREAM)
-Recipe._document = Document("recipe", "reprl-recipe", 1, Recipe, _TABLE)
+Recipe._document = Document("recipe", "reprl-recipe", 1, Recipe, with_fields(Recipe, registration=STREAM))

@@ -21,8 +21,8 @@ from reprl.paper.rep_rl_bandit import Induction
 from reprl.sources.environment import Environment
 from reprl.storage.fields import many, real, whole
 
-STAGES = ("choice", "comparison", "length", "partition", "arms", "rounding", "policy")
-"""In the order in which a run passes them: the first two of the rule "canonical", then those of "sampled"; "policy" for
+STAGES = ("choice", "comparison", "partition", "arms", "rounding", "policy")
+"""In the order in which a run passes them: the first two of the rule "canonical", then those of "paper"; "policy" for
 learners that show nothing but their policy."""
 
 Pair = tuple[Run, Run]
@@ -52,9 +52,8 @@ def first_divergence(number: int, first: Run, second: Run, world: Environment) -
     Returns:
         None if the policies agree. Of the rule "canonical": the choice, where the runs took different candidates
         (margin: the smaller lead, in log weight); otherwise the comparison, in the first step that parts and there the
-        nearest (margin: how far the action's gap, averaged over the runs, is from the tolerance). Of the rule "sampled"
-        the first of: the length of exploration (no margin: how close the call was
-        is not kept); the partition, tier by tier (margin: |μ̂ − μ̂'| of the cell);
+        nearest (margin: how far the action's gap, averaged over the runs, is from the tolerance). Of the rule "paper"
+        the first of: the partition, tier by tier (margin: |μ̂ − μ̂'| of the cell);
         then, from the last step back, the arms (gap between the scores of the two actions, averaged over the runs) and
         the rounding of values (their distance). Of the cells that part in one draw, the one whose laws lie furthest
         apart is named.
@@ -66,7 +65,7 @@ def first_divergence(number: int, first: Run, second: Run, world: Environment) -
         return _choice(number, first.choice, second.choice) or _comparison(number, pair, world)
     if first.induction is None or second.induction is None:
         return policy_divergence(number, first.policy, second.policy, world, None)
-    found = _length(number, pair) or _partition(number, pair, world)
+    found = _partition(number, pair, world)
     inductions = (first.induction, second.induction)
     for h in reversed(range(world.horizon)):
         found = found or _arms(number, pair, inductions, h, world) or _rounding(number, pair, inductions, h, world)
@@ -208,14 +207,6 @@ def _partition(number: int, pair: Pair, world: Environment) -> Divergence | None
     return Divergence(number, "partition", tier, h, s, margin, None, text)
 
 
-def _length(number: int, pair: Pair) -> Divergence | None:
-    one, two = (0 if run.explored is None else run.explored.length for run in pair)
-    if one == two:
-        return None
-    text = f"exploration runs made longer {one} times in one run and {two} times in the other"
-    return Divergence(number, "length", None, None, None, None, None, text)
-
-
 def _arms(number: int, pair: Pair, inductions: Inductions, h: int, world: Environment) -> Divergence | None:
     one, two = inductions
     chosen = [run.policy.table[h] for run in pair]
@@ -240,9 +231,6 @@ def _arms(number: int, pair: Pair, inductions: Inductions, h: int, world: Enviro
 
 
 def _rounding(number: int, pair: Pair, inductions: Inductions, h: int, world: Environment) -> Divergence | None:
-    """Unrounded values always differ, and a later step's arms are then what parts the runs."""
-    if pair[0].settings.rounding == "none":
-        return None
     values = [run.values[h] for run in inductions]
     apart = values[0] != values[1]
     if not apart.any():

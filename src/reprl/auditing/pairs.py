@@ -72,8 +72,8 @@ def resolve_learner(
         given = {name: number for name, number in sizes.items() if number is not None}
         return _ours(replace(learner, settings=settings), given)
     if isinstance(learner, str) and learner == ReprlLearner.name:
-        if options.get("samples") is None:
-            kept = {name: value for name, value in options.items() if name != "samples"}
+        if options.get("samples") is None or options.get("rule") == "paper":
+            kept = {name: value for name, value in options.items() if value is not None or name != "samples"}
             return _named(env, rho, access, kept if agreement == 1.0 else {**kept, "agreement": agreement})
         options = {**options, **({} if access is None else {"access": access})}
     if isinstance(learner, str):

@@ -31,7 +31,6 @@ from reprl.cli.confirm import confirm
 from reprl.cli.learn import learn
 from reprl.cli.list import list_
 from reprl.cli.options import as_typer
-from reprl.cli.plan import plan
 from reprl.cli.register import register
 from reprl.cli.replicate import replicate
 from reprl.cli.report import report
@@ -101,7 +100,7 @@ def _root(
 ) -> None: ...
 
 
-for _command in (twice, learn, register, replicate, verify, audit, confirm, check_log, plan, report, list_):
+for _command in (twice, learn, register, replicate, verify, audit, confirm, check_log, report, list_):
     _help = _paragraphs(_command.__doc__)
     app.command(_command.__name__.strip("_").replace("_", "-"), cls=_Command, help=_help)(as_typer(_command))
 

@@ -171,17 +171,12 @@ def complete_learner(incomplete: str) -> list[tuple[str, str]]:
 NAMED = "A name of 'reprl list environments', gym:ID, or file.py:NAME."
 ENV = argument("ENV", NAMED, complete=complete_env)
 OPTIONAL_ENV = argument("[ENV]", NAMED, None, complete_env)
-PLAN_ENV = argument("[ENV]", "An environment instead of sizes. A short pilot runs there.", None, complete_env)
 RUN = argument("RUN", "A run folder.")
 HORIZON = option("H, the number of steps of an episode. Built-in environments have a default.", "-H")
 REWARD_RANGE = option("Bounds of the reward of a Gymnasium environment.", metavar="LOW HIGH")
 ENV_OPTION = option("An option of the environment, such as size=5.", metavar="KEY=VALUE")
 SETTING = option()
 """One that is a field of ``Settings``, whose docstring is its help."""
-EPSILON_UNITS = option(
-    'Units of --epsilon: "rescaled" (rewards in [0, 1]), "original" (the rewards\' own) or "spread" '
-    "(a share of the gap between the best and the worst policy). Default rescaled."
-)
 BASELINE = option(
     "The policy that --quality is measured from: always this action, by name or number, or a policy (FILE.json). "
     "Default: always the most preferred action; for a log, current practice.",
@@ -263,7 +258,6 @@ class Asked:
     quality: float | None = SETTING
     baseline: str | None = BASELINE
     epsilon: float | None = SETTING
-    epsilon_units: str | None = EPSILON_UNITS
     rho: float | None = SETTING
     delta: float | None = SETTING
     agreement: float | None = SETTING

@@ -55,8 +55,6 @@ def describe_outcome(result: LearnResult, names: Environment) -> dict[str, Any]:
         "note": None if worth is None or worth.note is None else worth.note.text,
         "quality": result.settings.quality,
         "epsilon": result.epsilon,
-        "epsilon_in_original_units": names.original(result.epsilon),
-        "epsilon_share_of_spread": _share(result),
         "reward_range": None if names.reward_range is None else list(names.reward_range),
         "coverage": None if result.coverage is None else result.coverage._asdict(),
         "log": None if result.check is None else result.check.to_dict(),
@@ -71,8 +69,3 @@ def describe_promise(guarantee: Guarantee) -> dict[str, Any] | None:
     if guarantee.status == "none":
         return None
     return {"kind": guarantee.kind, "agreement": guarantee.agreement, "meaning": PROMISES[guarantee.kind]}
-
-
-def _share(result: LearnResult) -> float | None:
-    """What part of the way from the worst policy to the best one ε is; None where all are worth the same."""
-    return result.epsilon / result.spread if result.spread else None

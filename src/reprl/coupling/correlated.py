@@ -11,10 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.coupling.custom import Coupling, check_choices, check_custom, function_of
-from reprl.coupling.gumbel_field import find_winners, make_search
-from reprl.coupling.spec import COUPLINGS, DEFAULT_BLOCK, JOINT, CouplingSpec
-from reprl.errors import InputError, check_array, check_distribution, check_int, rounding_of
+from reprl.coupling.gumbel_field import SLICE, begin, find_winner, make_search
+from reprl.coupling.spec import COUPLINGS
+from reprl.errors import InputError, check_array, check_choice, check_distribution, check_int, rounding_of
 from reprl.kernels import njit
 from reprl.randomness import SharedKey, check_shared_key, philox, unit
 
@@ -34,10 +33,8 @@ class Draw(NamedTuple):
 def correlated_sample(
     key: SharedKey,
     probabilities: ArrayLike,
-    method: str | Coupling = "joint",
-    block: int = DEFAULT_BLOCK,
+    method: str = "joint",
     *,
-    first: int = 0,
     max_nodes: int = DEFAULT_MAX_NODES,
 ) -> NDArray[np.int64]:
     """Draw one outcome from each of n categorical laws, coupled across runs through the shared key.
@@ -45,98 +42,68 @@ def correlated_sample(
     Args:
         key: shared randomness; the same key in both runs.
         probabilities: (n, k), each row a law.
-        method: "joint" couples the whole product, "blocked" each run of `block` rows, "product" each row; "auto" is
-            joint while there are at most 2⁴⁰ outcomes in all, and else blocks of that size: by (n, k) alone. Or a
-            custom ``Coupling``, with its own guarantee.
-        block: rows per block for "blocked".
-        first: number of the first row, so that one list may be drawn in several calls; a multiple of `block` for
-            "blocked", 0 for "joint".
-        max_nodes: work guard of the search in each block, which refuses to go on, after seconds by default.
+        method: "joint" couples the whole product, "product" each row by itself.
+        max_nodes: work guard of the joint search, which refuses to go on, after seconds by default.
 
     Returns:
         (n,) chosen outcomes. An outcome of probability 0 is never chosen.
 
     Guarantee:
         The choice has exactly the product law. Two runs with laws at total variation TV differ with probability at most
-        2TV/(1+TV) of the whole product (joint), the sum of that over blocks (blocked) or over rows (product; for k = 2
-        the sum of TV). Proof: docs/proofs/coupling.md §1–3.
+        2TV/(1+TV) of the whole product (joint), or the sum of that over rows (product; for k = 2 the sum of TV). Proof:
+        docs/proofs/coupling.md §1–3.
 
     Randomness:
-        Shared only: product reads words of `key` by row number, the others nodes of a tree per block number. Neither
-        data nor the order or split of calls can move a draw.
+        Shared only: product reads words of `key` by row number, joint the nodes of a tree. No data can move a draw.
     """
-    check_custom("method", method, COUPLINGS)
-    laws = _laws(probabilities)
-    return _draw(key, laws, CouplingSpec.resolve(method, block, *laws.shape), first, max_nodes).choice
+    return draw(key, probabilities, method, max_nodes=max_nodes).choice
 
 
 def draw(
-    key: SharedKey,
-    probabilities: ArrayLike,
-    coupling: CouplingSpec = JOINT,
-    *,
-    first: int = 0,
-    max_nodes: int = DEFAULT_MAX_NODES,
+    key: SharedKey, probabilities: ArrayLike, method: str = "joint", *, max_nodes: int = DEFAULT_MAX_NODES
 ) -> Draw:
     """Like correlated_sample, and also report the work."""
-    return _draw(key, _laws(probabilities), coupling, first, max_nodes)
-
-
-def _draw(key: SharedKey, laws: NDArray[np.float64], coupling: CouplingSpec, first: int, max_nodes: int) -> Draw:
-    words = check_shared_key(key).words
-    first = check_int("first", first, 0, 2**62)
+    check_choice("method", method, COUPLINGS)
+    laws, words = _laws(probabilities), check_shared_key(key).words
     max_nodes = check_int("max_nodes", max_nodes, 1, 2**62)
     n, k = laws.shape
-    if coupling.custom:
-        if first:
-            raise InputError(f"first must be 0 for a custom coupling, got {first}")
-        return Draw(check_choices(function_of("coupling", coupling.method)(key, laws), laws, coupling.name), 0)
     choice = np.zeros(n, dtype=np.int64)
-    if coupling.method == "product":
-        draw_rows(words[0], words[1], np.uint64(first), laws, choice)
+    if method == "product":
+        draw_rows(words[0], words[1], laws, choice)
         return Draw(choice, 0)
-    if coupling.method == "joint" and first:
-        raise InputError(f"first must be 0 for method='joint', got {first}")
-    first_block, inside = divmod(first, coupling.block)
-    if inside:
-        raise InputError(f"first must be a multiple of block={coupling.block}, got {first}")
     with np.errstate(divide="ignore"):
         penalty = np.log(laws.max(axis=1, keepdims=True)) - np.log(laws)
-    size = coupling.size(n)
-    nodes = np.full(coupling.count(n), -1, dtype=np.int64)
-    search = make_search(size, k)
-    while nodes[-1] < 0:
-        find_winners(words[0], words[1], first_block, size, penalty, search, choice, nodes)
-        expanded = np.where(nodes < 0, -1 - nodes, nodes)
-        if expanded.max() > max_nodes:
-            low = first + int(np.argmax(expanded > max_nodes)) * size
-            high = min(low + size, first + n) - 1
+    search = make_search(n, k)
+    begin(search, words[0], words[1], k)
+    while search.progress[0] > 0:
+        find_winner(words[0], words[1], penalty, search, int(search.progress[1]) + SLICE, choice)
+        if search.progress[1] > max_nodes:
             raise InputError(
-                f"coupling of rows {low} to {high} passed max_nodes={max_nodes}: choose method='blocked' with a "
-                f"smaller block (now method={coupling.method!r}, block={size}), method='auto' or method='product', "
-                "or allow more nodes"
+                f"joint coupling of {n} rows passed max_nodes={max_nodes}: choose 'product' instead of 'joint', or "
+                "allow more nodes"
             )
-    return Draw(choice, int(nodes.sum()))
+    return Draw(choice, int(search.progress[1]))
 
 
-def disagreement_bound(first: ArrayLike, second: ArrayLike, coupling: CouplingSpec = JOINT) -> float:
+def disagreement_bound(first: ArrayLike, second: ArrayLike, method: str = "joint") -> float:
     """Bound the probability that two runs with these two products of (n, k) laws choose differently.
 
     Guarantee:
-        An upper bound. TV of a block is bounded by sqrt(1 − affinity²), at most Σ TV of its rows (coupling.md §3).
+        An upper bound. TV of what is drawn together is bounded by sqrt(1 − affinity²), at most Σ TV of its rows
+        (coupling.md §3).
     """
     p, q = _laws(first), _laws(second)
     if p.shape != q.shape:
         raise InputError(f"both products must have one shape, got {p.shape} and {q.shape}")
     n, k = p.shape
     tv = 0.5 * np.abs(p - q).sum(axis=1)
-    if coupling.method == "product" and k == 2:
+    if method == "product" and k == 2:
         return float(1.0 - np.prod(1.0 - tv))
     # 1 − affinity = ½ Σ (√p − √q)², written so that nearly equal laws keep their distance.
     root = np.where((p == 0.0) & (q == 0.0), 1.0, np.sqrt(p) + np.sqrt(q))
     with np.errstate(divide="ignore"):
         log_affinity = np.log1p(-np.minimum(0.5 * (((p - q) / root) ** 2).sum(axis=1), 1.0))
-    starts = coupling.starts(n)
+    starts = np.arange(0, n, 1 if method == "product" else n)
     hellinger = np.sqrt(-np.expm1(2.0 * np.add.reduceat(log_affinity, starts)))
     block_tv = np.minimum(np.minimum(hellinger, np.add.reduceat(tv, starts)), 1.0)
     return float(1.0 - np.prod(1.0 - 2.0 * block_tv / (1.0 + block_tv)))
@@ -169,13 +136,11 @@ def _normalise(laws: NDArray[np.float64], rounding: float, out: NDArray[np.float
 
 
 @njit(cache=True)
-def draw_rows(
-    key: np.uint64, lane: np.uint64, first: np.uint64, laws: NDArray[np.float64], out: NDArray[np.int64]
-) -> None:
+def draw_rows(key: np.uint64, lane: np.uint64, laws: NDArray[np.float64], out: NDArray[np.int64]) -> None:
     """Couple each row by itself: a shared uniform for two outcomes, a shared exponential race for more."""
     n, k = laws.shape
     for i in range(n):
-        row = first + np.uint64(i)
+        row = np.uint64(i)
         if k == 2:
             out[i] = 0 if unit(philox(key, lane, row)[0]) < laws[i, 0] else 1
             continue

@@ -89,8 +89,9 @@ def make_search(n: int, k: int) -> Search:
 
 
 @njit(cache=True)
-def begin(search: Search, key: np.uint64, lane: np.uint64, root: np.uint64, k: int) -> None:
-    """Put a tree's root on the stack."""
+def begin(search: Search, key: np.uint64, lane: np.uint64, k: int) -> None:
+    """Put the tree's root on the stack."""
+    root = child_address(np.uint64(0), 0)
     search.depth[0] = 0
     search.choice[0] = 0
     search.address[0] = root
@@ -183,39 +184,3 @@ def find_winner(
     search.best[0] = best
     search.progress[0] = top
     search.progress[1] = nodes
-
-
-@njit(cache=True)
-def find_winners(
-    key: np.uint64,
-    lane: np.uint64,
-    first_block: int,
-    block: int,
-    penalty: NDArray[np.float64],
-    search: Search,
-    out: NDArray[np.int64],
-    nodes: NDArray[np.int64],
-) -> None:
-    """Search consecutive blocks of rows, for at most SLICE nodes; call again while the last of `nodes` is negative.
-
-    Block j, counted from first_block, has its own tree. nodes[j] is what its search took, or −1 minus what it took so
-    far.
-    """
-    n = penalty.shape[0]
-    left = SLICE
-    for j in range(nodes.size):
-        if nodes[j] >= 0:
-            continue
-        low = j * block
-        high = min(low + block, n)
-        if search.progress[0] == 0:
-            begin(search, key, lane, child_address(np.uint64(0), first_block + j), penalty.shape[1])
-        before = search.progress[1]
-        find_winner(key, lane, penalty[low:high], search, before + left, out[low:high])
-        if search.progress[0] > 0:
-            nodes[j] = -1 - search.progress[1]
-            return
-        nodes[j] = search.progress[1]
-        left -= search.progress[1] - before
-        if left <= 0:
-            return

@@ -12,8 +12,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.coupling.custom import Mechanism, custom_name, function_of
-from reprl.errors import InputError, check_array, check_distribution, check_probability, check_real
+from reprl.errors import InputError, check_array, check_probability, check_real
 
 MechanismName = Literal["compact", "exponential"]
 MECHANISMS = get_args(MechanismName)
@@ -28,9 +27,9 @@ class Selection(NamedTuple):
     """An arm more than this below the best score of its row is picked with probability at most `failure`."""
     failure: float
     """Probability, over all rows together, that some pick loses more than `loss`."""
-    total_variation: Callable[[ArrayLike], float] | None
+    total_variation: Callable[[ArrayLike], float]
     """Bound on the total variation between two runs' products of laws, from bounds on |score difference|: a number, one
-    per row (n, 1), or one per arm (n, k). None for a custom mechanism without a bound."""
+    per row (n, 1), or one per arm (n, k)."""
 
 
 def compact(scores: ArrayLike, *, epsilon: float) -> Selection:
@@ -86,25 +85,6 @@ def exponential(scores: ArrayLike, *, epsilon: float, delta: float, temperature:
     return Selection(
         weights / weights.sum(axis=1, keepdims=True), math.log(n * k / failure) / t, failure, total_variation
     )
-
-
-def custom_selection(
-    mechanism: str | Mechanism, scores: NDArray[np.float64], *, epsilon: float, delta: float
-) -> Selection:
-    """Call a custom mechanism, which returns laws or a Selection, and check what it returns."""
-    name = custom_name(mechanism)
-    found = function_of("mechanism", mechanism)(scores.copy(), epsilon=epsilon, delta=delta)
-    if not isinstance(found, Selection):
-        found = Selection(found, math.inf, 1.0, None)
-    laws = check_array(f"laws of {name}", found.probabilities, 2)
-    if laws.shape != scores.shape:
-        raise InputError(f"laws of {name} must have the shape of the scores, {scores.shape}, got {laws.shape}")
-    check_distribution(f"laws of {name}", laws)
-    loss = found.loss  # infinite where nothing is known of it
-    if loss != math.inf:
-        loss = check_real(f"loss of {name}", loss, 0.0, math.inf, open_low=False)
-    failure = check_real(f"failure of {name}", found.failure, 0.0, 1.0, open_low=False, open_high=False)
-    return Selection(laws, loss, failure, found.total_variation)
 
 
 def _scores(scores: ArrayLike) -> NDArray[np.float64]:

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.coupling.correlated import DEFAULT_MAX_NODES, draw
-from reprl.coupling.spec import DEFAULT_BLOCK, METHODS, CouplingSpec
+from reprl.coupling.spec import COUPLINGS
 from reprl.errors import InputError, check_array, check_choice, check_real
 from reprl.randomness import SharedKey, check_shared_key
 
-ROUNDINGS = (*METHODS, "grid")
+ROUNDINGS = (*COUPLINGS, "grid")
 _MAX_CELL = 2.0**52
 
 
@@ -22,7 +22,6 @@ def round_vector(
     *,
     width: float,
     method: str = "joint",
-    block: int = DEFAULT_BLOCK,
     max_nodes: int = DEFAULT_MAX_NODES,
 ) -> NDArray[np.float64]:
     """Round every coordinate of x to a shared lattice of the given width.
@@ -31,18 +30,16 @@ def round_vector(
         key: shared randomness; the same key in both runs.
         x: (n,) real numbers.
         width: spacing of the lattice.
-        method: "joint", "blocked" or "product" go up with probability sin²(πf/2) at fraction f of a cell, coupled in
-            that way; "grid" rounds to the centres of a randomly shifted grid, coordinate by coordinate.
-        block: rows per block for "blocked".
+        method: "joint" or "product" go up with probability sin²(πf/2) at fraction f of a cell, coupled in that way;
+            "grid" rounds to the centres of a randomly shifted grid, coordinate by coordinate.
         max_nodes: work guard of the coupling.
 
     Returns:
         (n,) rounded values: within width of x, within width / 2 for "grid".
 
     Guarantee:
-        Two runs with inputs at distance Δ differ with probability at most (π/width)·‖Δ‖₂ for "joint", the sum of that
-        over blocks for "blocked", (π/(2·width))·‖Δ‖₁ for "product" and ‖Δ‖₁/width for "grid". Proof:
-        docs/proofs/coupling.md §4.
+        Two runs with inputs at distance Δ differ with probability at most (π/width)·‖Δ‖₂ for "joint",
+        (π/(2·width))·‖Δ‖₁ for "product" and ‖Δ‖₁/width for "grid". Proof: docs/proofs/coupling.md §4.
 
     Randomness:
         Shared only, at `key`: as in correlated_sample, or one uniform per coordinate for "grid".
@@ -67,12 +64,12 @@ def round_vector(
     # common corner.
     odd_below = below % 2.0
     odd = np.where(odd_below == 1.0, 1.0 - up, up)
-    parity = draw(key, np.stack([1.0 - odd, odd], axis=1), CouplingSpec(method, block), max_nodes=max_nodes).choice
+    parity = draw(key, np.stack([1.0 - odd, odd], axis=1), method, max_nodes=max_nodes).choice
     rounded: NDArray[np.float64] = width * (below + (parity != odd_below))
     return rounded
 
 
-def rounding_bound(difference: ArrayLike, *, width: float, method: str = "joint", block: int = DEFAULT_BLOCK) -> float:
+def rounding_bound(difference: ArrayLike, *, width: float, method: str = "joint") -> float:
     """Bound the probability that round_vector separates inputs whose coordinates differ by these (n,) bounds.
 
     Guarantee:
@@ -87,5 +84,4 @@ def rounding_bound(difference: ArrayLike, *, width: float, method: str = "joint"
         return min(1.0, float(cells.sum()))
     if method == "product":
         return min(1.0, 0.5 * math.pi * float(cells.sum()))
-    norms = np.sqrt(np.add.reduceat(cells**2, CouplingSpec(method, block).starts(cells.size)))
-    return min(1.0, math.pi * float(norms.sum()))
+    return min(1.0, math.pi * float(np.sqrt((cells**2).sum())))

@@ -1,1 +1,1 @@
-"""Lab: baselines that reprl is compared with, lower-bound instances, the planner. No learner imports it."""
+"""Lab: baselines that reprl is compared with, lower-bound instances. No learner imports it."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Unpack
+from dataclasses import dataclass
+from typing import Any, ClassVar, Unpack
 
 from reprl.assurance.certificate import Certificate
 from reprl.assurance.stopping import Budget, Certified, Rehearsed, StopRule
@@ -20,9 +20,7 @@ from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.baseline import resolve_baseline
 from reprl.learning.canonical import PROOF, gather_canonical
 from reprl.learning.certification import certify_run, check_apart
-from reprl.learning.full import run_full_algorithm
-from reprl.learning.practical_episodic import practical_run, run_episodic
-from reprl.learning.practical_parallel import run_generative
+from reprl.learning.full import run_paper
 from reprl.learning.protocol import number_within
 from reprl.learning.result import LearnResult, Run
 from reprl.learning.search_opening import learn_by_search, wants_search
@@ -90,8 +88,8 @@ def learn(
             rule="canonical" the phase is a line with `figures`: samples, teams that agree, values, a forecast.
         learner: "search" for a search in any environment; None for a search if observations are a Box.
         options: fields of ``Settings``, such as quality=0.9, baseline, rho=0.1, delta=0.1, agreement=1, access, rule,
-            preference; epsilon= instead of a quality, and its units, epsilon_units="rescaled", "original" or "spread"
-            (docs/environments.md). For a search, fields of ``SearchSettings``, such as target=475.
+            preference; epsilon= instead of a quality, in reward units. For a search, fields of ``SearchSettings``, such
+            as target=475.
 
     Guarantee:
         As in the result: docs/rehearsal.md, docs/certificates.md and docs/proofs.
@@ -99,7 +97,7 @@ def learn(
     Randomness:
         Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
     """
-    began, workers = time.perf_counter(), _checked_workers(workers, certify, progress)
+    workers = _checked_workers(workers, certify, progress)
     most = None if max_samples is None else check_count("max_samples", max_samples, 1)
     if hasattr(env, "learn") and hasattr(env, "shared_seed"):
         given: dict[str, Any] = {"horizon": horizon, "discount": discount, "reward_range": reward_range}
@@ -126,15 +124,45 @@ def learn(
         )
     check_options(options)
     world = open_environment(env, horizon, reward_range, discount)
+    with _closing(None if world is env else world):
+        return learn_as(
+            world,
+            make_settings(options, world),
+            shared_seed=shared_seed,
+            data_seed=data_seed,
+            max_samples=most,
+            candidate=candidate,
+            certify=certify,
+            workers=workers,
+            timeout=timeout,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
+
+
+def learn_as(
+    world: TabularMDP | GymnasiumModel,
+    settings: Settings,
+    *,
+    shared_seed: int | None,
+    data_seed: int | None,
+    max_samples: int | None,
+    candidate: tuple[str, int] | Published | None,
+    certify: bool,
+    workers: int,
+    timeout: float | None,
+    checkpoint: str | os.PathLike[str] | None,
+    progress: bool | Progress,
+) -> LearnResult:
+    """Learn as ``learn`` does, in an environment that is open, with settings as recipes hold them."""
+    began, workers = time.perf_counter(), _checked_workers(workers, certify, progress)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
-    settings = make_settings(options, world).resolve_actions(world.labels.actions, world.n_actions)
+    settings = settings.resolve_actions(world.labels.actions, world.n_actions)
     settings = resolve_baseline(settings, world)
     world = truncate_if_needed(world, settings.rule, settings.epsilon)
-    chosen = ReprlLearner(
-        settings := settings.resolve_stationarity(world, certify=certify), None, most, candidate, certify
-    )
+    settings = settings.resolve_stationarity(world, certify=certify)
+    chosen = ReprlLearner(settings, None, max_samples, candidate, certify)
     with (
-        _closing(None if world is env else world),
         fresh_model(world, settings.access, _private_seed(data_seed, checkpoint)) as model,
         open_checkpoint(checkpoint, _work(world, chosen, key.seed, model.data_seed)) as kept,
         progress_bar(progress, "episodes") as tell,
@@ -148,8 +176,8 @@ def learn(
 def truncate_if_needed(
     world: TabularMDP | GymnasiumModel, rule: str, epsilon: float | None
 ) -> TabularMDP | GymnasiumModel:
-    """Return the MDP that a rule learns in: "sampled" needs a horizon, so a discounted one is cut off at ε."""
-    steps = world.criterion.reduced_horizon(epsilon) if rule == "sampled" and epsilon is not None else None
+    """Return the MDP that a rule learns in: "paper" needs a horizon, so a discounted one is cut off at ε."""
+    steps = world.criterion.reduced_horizon(epsilon) if rule == "paper" and epsilon is not None else None
     return world if steps is None else truncate(world, steps)
 
 
@@ -242,20 +270,15 @@ def _closing(opened: TabularMDP | GymnasiumModel | None) -> Iterator[None]:
 
 def check_options(options: Mapping[str, Any]) -> None:
     """Refuse wrong options before an environment is opened or a log is read, if possible."""
-    make_settings({name: value for name, value in options.items() if name != "epsilon_units"})
+    make_settings(options)
 
 
 def make_settings(
     options: Mapping[str, Any], world: TabularMDP | GymnasiumModel | Environment | None = None
 ) -> Settings:
-    """Build Settings from keyword options, naming an unknown one; units of ε need to know the environment."""
+    """Build Settings from keyword options, naming an unknown one; with a world, ε is in the units of its rewards."""
     if world is not None:
         options = with_rescaled_epsilon(options, world)
-    elif "epsilon_units" in options:
-        raise InputError(
-            "epsilon_units must be left out where no environment is known yet, which gives them a meaning, got "
-            f"{quote(options['epsilon_units'])}"
-        )
     known = Settings.__dataclass_fields__
     for name in options:
         if name not in known:
@@ -270,7 +293,7 @@ def keywords() -> set[str]:
 
 
 def learner(**options: Unpack[LearnOptions]) -> ReprlLearner:
-    """Return reprl's learner as a function from (model, shared key) to a policy, for boosting and audits."""
+    """Return reprl's learner as a function from (model, shared key) to a policy; ε is of rewards in [0, 1]."""
     return ReprlLearner(make_settings(options))
 
 
@@ -280,8 +303,7 @@ class ReprlLearner:
 
     settings: Settings
     samples: int | None = None
-    """A budget that sets the parallel calls or exploration runs, whatever the settings would ask for. Episodes are paid
-    for in full beforehand; exploration ends many of them early, so less than the budget is spent."""
+    """A budget for the canonical rule, which then promises nothing; the paper's has one among its settings."""
     max_samples: int | None = None
     """Never draw more, as ``learn`` says."""
     candidate: tuple[str, int] | Published | None = None
@@ -292,9 +314,9 @@ class ReprlLearner:
     replicable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse a budget for a preset that has no size to set, and a candidate for a rule that has none."""
+        """Refuse what the rule has no use for."""
         if self.settings.rule != "canonical":
-            refuse("unless rule='canonical'", candidate=self.candidate)
+            refuse("unless rule='canonical'", candidate=self.candidate, samples=self.samples)
         if self.certify and isinstance(self.candidate, Published):
             raise InputError("certify must be False for a registered candidate, got True")
         if self.certify and self.settings.rule != "canonical":
@@ -305,11 +327,6 @@ class ReprlLearner:
             refuse("for an agreement below 1", candidate=self.candidate, certify=self.certify or None)
         if self.samples is not None:
             check_int("samples", self.samples, 1)
-            if self.settings.paper.full:
-                raise InputError(
-                    f"samples must be None for reprl with access={self.access!r} and "
-                    f"constants={self.settings.constants!r}, which fix all sizes, got {self.samples}"
-                )
 
     @property
     def access(self) -> Access:
@@ -333,12 +350,7 @@ class ReprlLearner:
         execution = Execution(workers=workers, checkpoint=checkpoint, progress=progress)
         if self.settings.rule == "canonical":
             return self._run_canonical(model, shared_key, execution)
-        how: dict[str, Any] = {"max_samples": self.max_samples, "execution": execution}
-        if self.settings.paper.full:
-            return run_full_algorithm(model, shared_key, self.settings, **how)
-        settings = self.settings if self.samples is None else self.with_budget(model, self.samples)
-        found: Run = _PRACTICAL[self.access].run(model, shared_key, settings, **how)
-        return found
+        return run_paper(model, shared_key, self.settings, max_samples=self.max_samples, execution=execution)
 
     def _run_canonical(self, model: Any, shared_key: SharedKey, execution: Execution) -> Run:
         settings, asked = resolve_baseline(self.settings, model), self.settings.asked
@@ -354,37 +366,6 @@ class ReprlLearner:
         limit, proof = self.max_samples if self.samples is None else self.samples, PROOF if self.certify else None
         how: dict[str, Any] = {"candidate": self.candidate, "limit": limit, "proof": proof}
         return gather_canonical(model, shared_key, settings, stop, execution, **how).run
-
-    def with_budget(self, model: Any, samples: int) -> Settings:
-        """Return the settings with as many parallel calls or exploration runs as a budget pays for."""
-        practical = _PRACTICAL[self.access]
-        size: dict[str, Any] = {practical.size: number_within(samples, self._unit(model), practical.unit)}
-        return replace(self.settings, **size)
-
-    def _unit(self, model: Any) -> int:
-        """Samples of a parallel call, of an episode, or of an exploration run with all its episodes in full."""
-        check_model(model, self.access, self.name, masked=self.settings.rule == "canonical")
-        way = WAYS[self.access]
-        if not way.plays:
-            return way.cost(model, pooled=self.settings.resolve_stationarity(model).pooled)
-        if self.settings.rule == "canonical":
-            return way.cost(model) * int(model.n_states * model.n_actions)
-        return way.cost(model) * practical_run(model.n_states, model.n_actions, model.horizon).episodes
-
-
-class _Practical(NamedTuple):
-    """The paper's practical learner by one access, and how a budget sets its size."""
-
-    run: Callable[..., Run]
-    size: str
-    """The field of ``Settings``."""
-    unit: str
-
-
-_PRACTICAL = {
-    "generative": _Practical(run_generative, "calls", WAYS["generative"].unit),
-    "episodic": _Practical(run_episodic, "runs", "one exploration run"),
-}
 
 
 def _width(model: Any) -> float:

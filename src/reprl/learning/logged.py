@@ -97,7 +97,7 @@ def learn_log(
         certify: prove the policy from the log, if it is enough. The practice must be fixed, and the number of episodes
             must not depend on outcomes. `support` and `reach` are then not used. Without a proof the run is rehearsed.
         progress: True for a bar on standard error while the log is read, or a function of (phase, done, total).
-        options: the fields of ``Settings`` for the rule "canonical", and epsilon_units.
+        options: the fields of ``Settings`` for the rule "canonical".
 
     Guarantee:
         As in the result, among policies of supported actions. ε includes the possible value of hardly known states

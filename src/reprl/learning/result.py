@@ -251,7 +251,12 @@ class LearnResult(RunResult):
 
     @property
     def epsilon(self) -> float:
-        """The allowed loss in units of value: as asked, or estimated from the quality and this run's data."""
+        """The allowed loss in reward units: as asked, or estimated from the quality and this run's data."""
+        return self._allowed if self.record is None else self._allowed * self.environment.scale
+
+    @property
+    def _allowed(self) -> float:
+        """The same for rewards in [0, 1]."""
         return self.settings.epsilon or (0.0 if self.choice is None else self.choice.epsilon)
 
     @property
@@ -281,7 +286,7 @@ class LearnResult(RunResult):
     @property
     def met_by_all(self) -> bool:
         """Whether every policy is within ε of the best, by the run's own model."""
-        return self.spread is not None and self.spread <= self.epsilon
+        return self.spread is not None and self.spread <= self._allowed
 
     @property
     def undecided(self) -> list[tuple[int, int]]:

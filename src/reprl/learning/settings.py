@@ -12,29 +12,25 @@ from numpy.typing import NDArray
 
 from reprl.canonical.goal import DEFAULT_QUALITY, Goal
 from reprl.canonical.preference import check_preference, resolve_preference
-from reprl.coupling.custom import Coupling, Mechanism, check_custom
 from reprl.coupling.mechanisms import MECHANISMS, MechanismName
-from reprl.coupling.spec import COUPLINGS, DEFAULT_BLOCK, CouplingName, CouplingSpec
+from reprl.coupling.spec import COUPLINGS, Coupling
 from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, quote, refuse
 from reprl.guarantee import Asked, check_agreement
-from reprl.learning.accuracy import EpsilonUnits
 from reprl.mdp.criterion import Criterion
-from reprl.mdp.tiers import Tiers
-from reprl.paper.constants import DEFAULT_SCALE, PRESETS, SHAPES, Constants, Preset, Shape, Task
-from reprl.paper.rep_rl_bandit import Accuracy
-from reprl.paper.rep_var_bandit import ROUNDINGS, Decision, Rounding
+from reprl.paper.constants import DEFAULT_SCALE, PRESETS, Constants, Preset, Task, scale_within
+from reprl.paper.rep_var_bandit import Decision
 from reprl.search.settings import SearchOptions
 from reprl.sources.access import WAYS
 from reprl.sources.protocol import ACCESSES, Access
 
-Rule = Literal["canonical", "sampled"]
+Rule = Literal["canonical", "paper"]
 RULES = get_args(Rule)
 PAPER_EPSILON = 0.3
 """ε of the paper's rule where none is given."""
-SAMPLED_ONLY = ("coupling", "block", "mechanism", "rounding", "constants", "scale", "shape", "calls", "runs")
-"""Fields that only the rule "sampled" has a use for."""
-SHARP = {"access": "episodic", "mechanism": "compact", "coupling": "joint", "rounding": "vector"}
-"""What the proof behind constants="sharp" is about."""
+PAPER_ONLY = ("coupling", "mechanism", "constants", "scale", "samples", "boosted")
+"""Fields that only the rule "paper" has a use for."""
+PROVEN = {"access": "episodic", "mechanism": "compact", "coupling": "joint", "boosted": False}
+"""What the proof behind constants="proven" is about."""
 
 
 class LearnerOptions(TypedDict, total=False):
@@ -42,25 +38,17 @@ class LearnerOptions(TypedDict, total=False):
 
     quality: float | None
     epsilon: float | None
-    epsilon_units: EpsilonUnits
     baseline: Any
     delta: float
     rule: Rule
     preference: str | Sequence[int | str] | None
     stationary: bool | None
-    coupling: CouplingName | Coupling
-    block: int
-    mechanism: MechanismName | Mechanism
-    rounding: Rounding
+    coupling: Coupling
+    mechanism: MechanismName
     constants: Preset
-    scale: float
-    shape: Shape
-    calls: int | None
-    runs: int | None
-
-
-SIZES: dict[str, tuple[str, int]] = {"generative": ("calls", 2**62), "episodic": ("runs", 2**31)}
-"""Access → the field that sets a size by hand, and the most that it may be."""
+    scale: float | None
+    samples: int | None
+    boosted: bool
 
 
 class LearnOptions(LearnerOptions, SearchOptions, total=False):
@@ -76,50 +64,33 @@ class Paper(NamedTuple):
 
     asked: Asked
     access: Access
-    coupling: CouplingName | Coupling
-    block: int
-    mechanism: MechanismName | Mechanism
-    rounding: Rounding
+    coupling: Coupling
+    mechanism: MechanismName
     constants: Preset
-    scale: float
-    shape: Shape
-    calls: int | None
-    runs: int | None
+    scale: float | None
+    samples: int | None
+    boosted: bool
 
     def check(self) -> None:
-        """Check every field."""
-        check_custom("coupling", self.coupling, COUPLINGS)
-        check_int("block", self.block, 1)
-        check_custom("mechanism", self.mechanism, MECHANISMS)
-        check_choice("rounding", self.rounding, ROUNDINGS)
+        """Check every field, and refuse what has no use for the constants."""
+        check_choice("coupling", self.coupling, COUPLINGS)
+        check_choice("mechanism", self.mechanism, MECHANISMS)
         check_choice("constants", self.constants, PRESETS)
-        check_real("scale", self.scale, 0.0, 1.0, open_high=False)
-        check_choice("shape", self.shape, SHAPES)
-        others = dict(SIZES)
-        name, most = others.pop(self.access)
-        for access, (other, _) in others.items():
-            refuse(f"unless access={access!r}", **{other: getattr(self, other)})
-        if (number := getattr(self, name)) is not None:
-            check_int(name, number, 1, most)
-
-    def check_preset(self) -> None:
-        """Refuse what has no use for the preset, and sizes by hand where the paper's full algorithm is run."""
-        if self.constants != "scaled" and self.scale != DEFAULT_SCALE:
-            raise InputError(f"scale must be left out unless constants='scaled', got {self.scale:g}")
-        if self.constants in ("practical", "sharp") and self.shape != "auto":
-            raise InputError(f"shape must be left out unless constants='paper' or 'scaled', got {self.shape!r}")
-        if self.constants == "sharp":
-            for name, wanted in SHARP.items():
+        if not isinstance(self.boosted, bool):
+            raise InputError(f"boosted must be True or False, got {quote(self.boosted)}")
+        if self.constants != "scaled":
+            refuse("unless constants='scaled'", scale=self.scale, samples=self.samples)
+        if self.scale is not None:
+            check_real("scale", self.scale, 0.0, 1.0, open_high=False)
+            refuse("where scale is given", samples=self.samples)
+        if self.samples is not None:
+            check_int("samples", self.samples, 1, 2**62)
+        if self.constants == "proven":
+            for name, wanted in PROVEN.items():
                 if (value := getattr(self, name)) != wanted:
-                    raise InputError(f"{name} must be {wanted!r} for constants='sharp', got {quote(value)}")
+                    raise InputError(f"{name} must be {wanted!r} for constants='proven', got {quote(value)}")
         if self.boosted and self.asked.rho >= 0.5:
             raise InputError(f"rho must lie in (0, 0.5) for a boosted learner, got {self.asked.rho:g}")
-        for name, _ in SIZES.values():
-            if self.full and (number := getattr(self, name)) is not None:
-                raise InputError(
-                    f"{name} must be left out with constants={self.constants!r} and shape={self.shape!r}, which fix "
-                    f"all sizes, got {quote(number)}"
-                )
 
     @property
     def explores(self) -> bool:
@@ -127,30 +98,9 @@ class Paper(NamedTuple):
         return WAYS[self.access].plays
 
     @property
-    def boosted(self) -> bool:
-        """Whether learners of ρ = 0.01 are boosted to ρ."""
-        auto = self.constants == "scaled" or (self.constants == "paper" and self.explores)
-        return self.shape == "boosted" or (self.shape == "auto" and auto)
-
-    @property
-    def full(self) -> bool:
-        """Whether the paper's full algorithm is run, and not only its induction on parallel samples."""
-        proven = self.constants == "paper" and (self.explores or self.boosted)
-        return proven or self.constants in ("scaled", "sharp")
-
-    def coupling_spec(self, n_coordinates: int, n_outcomes: int) -> CouplingSpec:
-        """Return how coordinates are coupled, with "auto" resolved by the sizes."""
-        return CouplingSpec.resolve(self.coupling, self.block, n_coordinates, n_outcomes)
-
-    def decision(self, n_coordinates: int, n_outcomes: int) -> Decision:
-        """Return the decision rule, with "auto" resolved by the sizes."""
-        spec = self.coupling_spec(n_coordinates, n_outcomes)
-        return Decision(mechanism=self.mechanism, coupling=spec.method, block=spec.block, rounding=self.rounding)
-
-    def accuracy(self, tiers: Tiers) -> Accuracy:
-        """Return how the preset shares ε out over a partition."""
-        share = Accuracy.paper if self.constants == "paper" else Accuracy.practical
-        return share(self.asked.epsilon, tiers.level.shape[0], tiers.count)
+    def decision(self) -> Decision:
+        """The decision rule: Algorithm 1, with rounded values."""
+        return Decision(mechanism=self.mechanism, coupling=self.coupling)
 
     def task(self, n_states: int, n_actions: int, horizon: int) -> Task:
         """Return what the paper's constants are computed for."""
@@ -160,19 +110,19 @@ class Paper(NamedTuple):
             horizon,
             epsilon=self.asked.epsilon,
             rho=self.asked.rho,
-            delta=self.asked.delta if self.constants == "sharp" else self.asked.failure,
+            delta=self.asked.delta if self.constants == "proven" else self.asked.failure,
             access=self.access,
-            partition=self.coupling_spec(n_states * horizon, 2),
-            arms=self.coupling_spec(n_states, n_actions),
+            coupling=self.coupling,
             boosted=self.boosted,
         )
 
-    def constants_for(self, n_states: int, n_actions: int, horizon: int) -> Constants:
-        """Return every constant of a run of the paper's full algorithm."""
+    def constants_for(self, n_states: int, n_actions: int, horizon: int, unit: int) -> Constants:
+        """Return every constant of a run; unit is what a parallel call, or an episode, costs in samples."""
         task = self.task(n_states, n_actions, horizon)
         if self.constants == "scaled":
-            return Constants.scaled(self.scale, task)
-        return Constants.sharp(task) if self.constants == "sharp" else Constants.paper(task)
+            scale = DEFAULT_SCALE if self.scale is None else self.scale
+            return Constants.scaled(scale if self.samples is None else scale_within(self.samples // unit, task), task)
+        return Constants.proven(task) if self.constants == "proven" else Constants.paper(task)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,46 +130,38 @@ class Settings:
     """What a learner is asked for, and the rule that it uses. The same in every run of a recipe."""
 
     epsilon: float | None = None
-    """Accuracy, instead of a quality: the policy's value is within ε of the best, in units of value (0 < ε ≤ H).
-    0.3 for "sampled" if it is left out."""
+    """Accuracy, instead of a quality: the policy's return is within ε of the best, in units of the rewards. 0.3 of the
+    width of the reward range for "paper" if it is left out."""
     rho: float = 0.1
     """Allowed probability that two runs learn different policies; with agreement, that they agree at too few steps."""
     delta: float = 0.1
     """Allowed probability that the policy misses the quality or accuracy."""
-    access: Access = "episodic"
-    """How the environment is sampled: "episodic" (reset and step) or "generative" (parallel sampling)."""
+    access: Access = None  # type: ignore[assignment]  # resolved when made
+    """How the environment is sampled: "episodic" (reset and step) or "generative" (parallel sampling). "episodic" if it
+    is left out, but for rule "paper" with constants "paper" or "scaled"."""
     rule: Rule = "canonical"
-    """"canonical" (the default rule: docs/canonical.md) or "sampled" (the paper's algorithm; "paper" means the
-    same)."""
+    """"canonical" (the default rule: docs/canonical.md) or "paper" (the paper's algorithm)."""
     preference: str | tuple[int | str, ...] | None = None
     """For "canonical": the order in which equally good actions are taken. None by index, "shared" (random, from ξ), or
     all actions by index or name, most preferred first."""
     stationary: bool | None = None
     """For "canonical": whether a sample of (state, action) counts at every step. True, False, or None: if the
     environment shows that its dynamics do not depend on the step; for a black box, until its samples contradict it."""
-    coupling: CouplingName | Coupling = "auto"
-    """"joint", "blocked", "product", "auto" (joint or blocked by the sizes (S, A, H) alone), or your own function."""
-    block: int = DEFAULT_BLOCK
-    """Coordinates per block for "blocked"."""
-    mechanism: MechanismName | Mechanism = "compact"
-    """"compact", "exponential", or a function of your own."""
-    rounding: Rounding = "none"
-    """"none" (only the policy replicates), "vector" or "grid" (the values do too)."""
-    constants: Preset = "practical"
-    """"practical" (sizes by rehearsal), "paper" (proven, with parallel samples), "scaled" (the paper's full algorithm
-    at sizes that can be run; nothing is promised) or "sharp" (proven with episodes, from one start; coupling "auto" is
-    then "joint", and rounding "none" is "vector")."""
-    scale: float = DEFAULT_SCALE
-    """For "scaled": in (0, 1], the power to which the constants and logarithms of the paper's sizes are raised."""
-    shape: Shape = "auto"
-    """For "paper" and "scaled": "boosted" (learners of ρ = 0.01, boosted to ρ, as in the paper), "direct" (one learner
-    of ρ), or "auto": direct for "paper" with parallel samples, boosted otherwise."""
-    calls: int | None = None
-    """Parallel calls, for access "generative"; None for the preset's. A number set by hand is not rehearsed and
-    promises nothing."""
-    runs: int | None = None
-    """Exploration runs, for access "episodic"; None for the preset's. A number set by hand is not rehearsed and
-    promises nothing."""
+    coupling: Coupling = "joint"
+    """For "paper": "joint" (all states drawn together) or "product" (each by itself, in polynomial time)."""
+    mechanism: MechanismName = "compact"
+    """For "paper": "compact" or "exponential"."""
+    constants: Preset = "paper"
+    """For "paper": "paper" (the paper's sizes, with parallel samples), "scaled" (the same at sizes that can be run;
+    nothing is promised) or "proven" (by episodes from one start; very small MDPs)."""
+    scale: float | None = None
+    """For "scaled": in (0, 1], the power to which the constants and logarithms of the paper's sizes are raised. 0.1 if
+    neither it nor samples is given."""
+    samples: int | None = None
+    """For "scaled": a budget, instead of a scale; the largest scale within it is taken. Episodes are paid for in full
+    beforehand; exploration ends many of them early, so less is spent."""
+    boosted: bool = False
+    """For "paper" and "scaled": many learners of ρ = 0.01, and a best arm among their common policies (Lemma 4.1)."""
     quality: float | None = None
     """For "canonical": the policy earns at least this share of the gain of the best policy over the baseline.
     Default 0.9, unless ε is given."""
@@ -234,10 +176,11 @@ class Settings:
         """Check every field that does not depend on the environment."""
         check_probability("rho", self.rho)
         check_probability("delta", self.delta)
-        check_choice("access", self.access, ACCESSES)
-        if str(self.rule) == "paper":
-            object.__setattr__(self, "rule", "sampled")  # the word that recipes have
         check_choice("rule", self.rule, RULES)
+        if self.access is None:
+            parallel = self.rule == "paper" and self.constants != "proven"
+            object.__setattr__(self, "access", "generative" if parallel else "episodic")
+        check_choice("access", self.access, ACCESSES)
         self._check_goal()
         check_agreement("agreement", self.agreement)
         if self.agreement < 1.0 and self.rule != "canonical":
@@ -249,18 +192,13 @@ class Settings:
             raise InputError(f"stationary must be True, False or None, got {quote(self.stationary)}")
         if self.stationary and self.rule != "canonical":
             raise InputError(f"stationary must be left out unless rule='canonical', got {self.stationary}")
-        if self.rule == "sampled" and self.constants == "sharp":
-            for name, usual in (("coupling", "auto"), ("rounding", "none")):
-                if getattr(self, name) == usual:
-                    object.__setattr__(self, name, SHARP[name])  # as the proof has it, and the recipe says
-        self.paper.check()
         if self.rule == "canonical":
-            for name in SAMPLED_ONLY:
+            for name in PAPER_ONLY:
                 value, default = getattr(self, name), type(self).__dataclass_fields__[name].default
                 if value != default:
-                    raise InputError(f"{name} must be left out unless rule='sampled', got {quote(value)}")
+                    raise InputError(f"{name} must be left out unless rule='paper', got {quote(value)}")
         else:
-            self.paper.check_preset()
+            self.paper.check()
 
     def _check_goal(self) -> None:
         """Check ε or the quality, and say what is asked for where neither is given."""
@@ -304,7 +242,7 @@ class Settings:
     @property
     def paper(self) -> Paper:
         """The options of the paper's rule."""
-        return Paper(self.asked, self.access, *(getattr(self, name) for name in SAMPLED_ONLY))
+        return Paper(self.asked, self.access, *(getattr(self, name) for name in PAPER_ONLY))
 
     def resolve_actions(self, actions: Sequence[str], n_actions: int) -> Settings:
         """Return the settings with the preference, if it is a list, as action numbers."""
@@ -327,5 +265,5 @@ class Settings:
         return self.stationary is not False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields by name, for recipes; functions of one's own as they are."""
+        """Return the fields by name, for recipes."""
         return {field.name: getattr(self, field.name) for field in fields(self)}

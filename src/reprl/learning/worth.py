@@ -180,9 +180,9 @@ def every_policy(spread: float | None, epsilon: float | None, quality: float | N
     if spread is None or epsilon is None or spread > epsilon:
         return None
     why = f"the best and the worst differ by {units * spread:.3g}, and {units * epsilon:.3g} may be lost"
-    return Note("every policy would do", f"every policy would do: {why}; ask for {_ask(spread, quality)}")
+    return Note("every policy would do", f"every policy would do: {why}; ask for {_ask(units * spread, quality)}")
 
 
 def _ask(range: float, quality: float | None) -> str:
-    """Name a goal that is not met so easily: a quality, or an ε in the units of values."""
+    """Name a goal that is not met so easily: a quality, or an ε in reward units."""
     return f"epsilon={_EASY * range:.2g}" if quality is None else f"quality={quality:g}"

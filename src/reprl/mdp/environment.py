@@ -73,10 +73,6 @@ class Environment(NamedTuple):
         """A value, of rewards in [0, 1] from the first step to the last, as a return in the rewards' own units."""
         return self.units[0] * self.criterion.effective_horizon + value * self.scale
 
-    def original(self, value: float) -> float | None:
-        """A difference of values in the rewards' own units; None where those are not known or not others."""
-        return None if self.units == (0.0, 1.0) else value * self.scale
-
     def cell(self, h: int, s: int) -> str:
         """A step, unless there is but one for ever, and a state in words."""
         return self.criterion.cell(h, self.labels.state(s))

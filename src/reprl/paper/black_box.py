@@ -27,7 +27,7 @@ class Findings(NamedTuple):
 
     records: Records
     short: NDArray[np.int64]
-    missed: dict[int, NDArray[np.uint8]]
+    missed: dict[int, NDArray[np.bool_]]
     """By run."""
     first_value: dict[int, float]
     """By run."""
@@ -41,7 +41,7 @@ def explore_black_box(
 
     Args:
         model: a GymnasiumModel, or anything else with reset and step, which then orders its episodes by itself.
-        orders: settings, quotas and data stream.
+        orders: settings, quota and data stream.
         runs: how many.
         workers: processes, each with its own copy of the environment.
         progress: called with the episodes done and the episodes of the batch.
@@ -84,7 +84,7 @@ def explore_runs(
     agent = make_agent(*sizes)
     schedule = settings.schedule(*sizes)
     known = list(model.known)
-    short = np.zeros((orders.quotas.size, model.horizon, model.n_states), dtype=np.int64)
+    short = np.zeros((model.horizon, model.n_states), dtype=np.int64)
     found = Findings(Counter(), short, {}, {}, np.zeros(model.n_states, dtype=np.int64))
     width, choice, value = 2 * model.n_actions, agent.choice, agent.value
 
@@ -120,10 +120,10 @@ def explore_runs(
                 raise
             if after_episode is not None:
                 after_episode()
-        found.missed[run] = np.zeros((model.horizon, model.n_states), dtype=np.uint8)
-        mark_short(agent.visits, orders.quotas, found.short, found.missed[run])
-        found.missed[run][:, known] = 0
+        found.missed[run] = np.zeros((model.horizon, model.n_states), dtype=np.bool_)
+        mark_short(agent.visits, orders.quota, found.short, found.missed[run])
+        found.missed[run][:, known] = False
         found.first_value[run] = float(starts / settings.episodes @ value[: model.n_states])
         found.starts[...] += starts
-    found.short[:, :, known] = 0
+    found.short[:, known] = 0
     return found

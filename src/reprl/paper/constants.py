@@ -3,10 +3,9 @@
 "paper" uses every constant that the paper pins, and sets to 1 those that it leaves as Θ(1) or "sufficiently large" and
 that a formula needs: that of ζ ≪ ε/(H² log⁵(SAH/εδ)) (Theorem 4.5), of m, M and K (Lemmas 5.10–5.14), the
 polylogarithms hidden in Õ (Theorems 4.13, 6.1, A.5). "scaled" is the same algorithm, line by line, at sizes that a
-machine can play. "sharp" has the sizes that docs/proofs/whole.md derives for runs by episodes, whose algorithm is the
-paper's without boosting. ("practical", the other preset of the learners, stops by rehearsal and has none of these.)
+machine can play. "proven" has the sizes that docs/proofs/whole.md derives for runs by episodes.
 
-A size of the paper is a *core* times a *slack*. The core says how the size grows with S, A, the number of blocks of the
+A size of the paper is a *core* times a *slack*. The core says how the size grows with S, A, the number of draws of the
 coupling and the tier (K also with H: an episode records one sample, and there are S·A·H cells). The slack pays for
 certainty: logarithms, powers of H, 1/κ, 1/ε, 1/ρ. Slacks of one setting range from 10 to 10^15, so no single factor
 suits them all. `scaled(f)` raises every slack to the power f instead: how sizes grow with S and A, and from tier to
@@ -20,19 +19,17 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args
 
 from reprl.coupling.heavy_hitters import plan_heavy_hitters
-from reprl.coupling.spec import CouplingSpec
+from reprl.coupling.spec import count_draws
 from reprl.errors import InputError, check_int, check_real
+from reprl.paper.proven import Problem, proven_sizes
 from reprl.paper.rep_explore import Stage
 from reprl.paper.rep_rl_bandit import Accuracy
 from reprl.paper.rep_var_bandit import paper_requirement, plan_best_arm
 from reprl.paper.runs import RunSettings
-from reprl.paper.sharp import sharp_episodes
 from reprl.sources.access import WAYS
 
-Preset = Literal["practical", "paper", "scaled", "sharp"]
+Preset = Literal["paper", "scaled", "proven"]
 PRESETS = get_args(Preset)
-Shape = Literal["auto", "direct", "boosted"]
-SHAPES = get_args(Shape)
 DEFAULT_SCALE = 0.1
 THRESHOLD = 0.6
 """ν of boosting's heavy hitters (Lemma 4.1)."""
@@ -58,13 +55,11 @@ class Task(NamedTuple):
     epsilon: float
     rho: float
     delta: float
-    """At most ρ, but for "sharp", where it may be any."""
+    """At most ρ, but for "proven", where it may be any."""
     access: str
     """"episodic" or "generative"."""
-    partition: CouplingSpec
-    """Coupling of the sets of ignored states, S·H coordinates."""
-    arms: CouplingSpec
-    """Coupling of the actions of a step, S coordinates."""
+    coupling: str
+    """"joint" or "product": of the actions of a step, and of a set of ignored states."""
     boosted: bool
     """Whether a learner of ρ = 0.01 is boosted (Lemma 4.1), or ρ is asked of the learner itself."""
 
@@ -73,9 +68,9 @@ class Task(NamedTuple):
         """Whether samples come by parallel calls, which cover every cell, or by episodes."""
         return not WAYS[self.access].plays
 
-    def samples(self, units: int) -> float:
+    def samples(self, units: int) -> int:
         """Return the samples of so many parallel calls, or episodes."""
-        return float(units) * self.horizon * (self.n_states * self.n_actions if self.parallel else 1)
+        return units * self.horizon * (self.n_states * self.n_actions if self.parallel else 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,11 +84,11 @@ class Constants:
     delta: float
     """Failure probability of one induction; exploration has its own share."""
     zeta: float = 0.0
-    """ζ: how nice the data shall be (Definition 4.4); 0 for parallel sampling and "sharp"."""
+    """ζ: how nice the data shall be (Definition 4.4); 0 for parallel sampling and "proven"."""
     tiers: int = 1
     """L, the ignored tier among them; 1 for parallel sampling."""
     kappa: float = 0.0
-    """κ of RepExplore; 0 for parallel sampling and "sharp"."""
+    """κ of RepExplore; 0 for parallel sampling and "proven"."""
     calls: int = 0
     """Parallel calls of one learner; 0 for episodes."""
     partition_runs: int = 0
@@ -142,25 +137,24 @@ class Constants:
         return cls._at(check_real("scale", scale, 0.0, 1.0, open_high=False), task, least)
 
     @classmethod
-    def sharp(cls, task: Task) -> Constants:
-        """Those of docs/proofs/whole.md with one tier that is decided: g is half of ε_1, and g + ν the pessimism."""
-        asked: dict[str, float] = {"epsilon": task.epsilon, "rho": task.rho, "delta": task.delta}
-        found = sharp_episodes(task.n_states, task.n_actions, task.horizon, **asked, most_tiers=2)
-        (runs,), (quota,), (window,), (noise,) = found.runs, found.quotas, found.windows, found.noises
+    def proven(cls, task: Task) -> Constants:
+        """Those of docs/proofs/whole.md, one tier of which is decided."""
+        problem = Problem(task.n_states, task.n_actions, task.horizon, task.epsilon, task.rho, task.delta)
+        found = proven_sizes(problem)
         return cls(
             scale=0.0,
             epsilon=task.epsilon,
             delta=found.failures[0],
             tiers=2,
-            partition_runs=runs,
+            partition_runs=found.runs,
             data_runs=(0,),
-            episodes=found.lengths,
-            failure=found.iota(task.horizon)[0],
+            episodes=(found.length,),
+            failure=found.failure,
             bonus=(1.0,),
-            quota=quota,
+            quota=found.quota,
             keep_records=True,
-            by_tier=(2.0 * window,),
-            pessimism=(window + noise) / (2.0 * window),
+            by_tier=(2.0 * found.window,),
+            pessimism=(found.window + found.noise) / (2.0 * found.window),
         )
 
     @classmethod
@@ -202,7 +196,7 @@ class Constants:
                 run=RunSettings(episodes=length, bonus=bonus, guide=self.guide, failure=self.failure),
                 partition_runs=self.partition_runs,
                 data_runs=more,
-                quotas=((self.quota,),),
+                quota=self.quota,
             )
             for length, more, bonus in zip(self.episodes, self.data_runs, self.bonus, strict=True)
         )
@@ -231,8 +225,8 @@ class Constants:
             first = (self.partition_runs + self.data_runs[0]) * self.episodes[0]
             asked = f"{first:.3g} episodes in tier 1 alone, {self.total:.3g} episodes in all"
         raise InputError(
-            f"{whose} ask for {asked}; at most 2**62 can be counted: use constants='practical' or 'scaled' with a "
-            f"smaller scale"
+            f"{whose} ask for {asked}; at most 2**62 can be counted: use constants='scaled' with samples or a smaller "
+            "scale"
         )
 
 
@@ -243,11 +237,11 @@ def _shares(part: Constants, horizon: int) -> tuple[float, ...]:
 
 
 def _parallel(part: Constants, task: Task) -> Constants:
-    """Calls of one learner: blocks·S is their core (Theorem 4.13)."""
+    """Calls of one learner: draws·S is their core (Theorem 4.13)."""
     share = BASE_RHO if task.boosted else task.rho
     sizes = (task.n_states, task.n_actions, task.horizon)
-    calls = paper_calls(*sizes, epsilon=part.epsilon, rho=share, delta=part.delta, coupling=task.arms)
-    core = task.n_states * task.arms.count(task.n_states)
+    calls = paper_calls(*sizes, epsilon=part.epsilon, rho=share, delta=part.delta, coupling=task.coupling)
+    core = task.n_states * count_draws(task.coupling, task.n_states)
     return replace(part, calls=_scaled(calls, core, part.scale))
 
 
@@ -256,7 +250,7 @@ def _episodic(part: Constants, task: Task, explored: float, least_tiers: int) ->
 
     κ and ζ are the paper's for a learner whose exploration fails with probability `explored` = 0.01, and in proportion
     where ρ is asked directly. ι is κ/Σ(m + M) over the tiers, an inverse polynomial: no run of any tier misses its
-    accuracy but with probability κ (the proof of Lemma 5.14 asks mι ≪ κ and Mι ≪ κ). The number of blocks multiplies m
+    accuracy but with probability κ (the proof of Lemma 5.14 asks mι ≪ κ and Mι ≪ κ). The number of draws multiplies m
     and M: by S·H for "product" (Lemma A.1).
     """
     s, a, h, f = task.n_states, task.n_actions, task.horizon, part.scale
@@ -266,7 +260,7 @@ def _episodic(part: Constants, task: Task, explored: float, least_tiers: int) ->
         raise InputError(f"epsilon must be small enough for two tiers (ζ ≤ 1/2) at these sizes, got ζ = {zeta:.3g}")
     kappa = asked * BASE_RHO / math.log2(1.0 / zeta)
     log = math.log(max(3.0, s * h / kappa))
-    cells = s * task.partition.count(s * h)
+    cells = s * count_draws(task.coupling, s * h)
     iota = kappa / sum(map(sum, _runs(cells, h, log, kappa, zeta, 1.0)))
     nice = zeta if f == 1.0 else min(2.0**-least_tiers, zeta**f)
     found = _runs(cells, h, log, kappa, nice, f)
@@ -327,7 +321,7 @@ def boosting_seeds(delta: float) -> int:
 
 
 def paper_calls(
-    n_states: int, n_actions: int, horizon: int, *, epsilon: float, rho: float, delta: float, coupling: CouplingSpec
+    n_states: int, n_actions: int, horizon: int, *, epsilon: float, rho: float, delta: float, coupling: str
 ) -> int:
     """Return the parallel calls m at which the paper's induction is ρ-replicable and ε-optimal with probability 1 − δ.
 
@@ -339,3 +333,25 @@ def paper_calls(
     share, failure = rho / horizon, min(delta, rho) / horizon
     bound = paper_requirement(n_states, n_actions, epsilon=accuracy, rho=share, delta=failure, coupling=coupling)
     return math.ceil(n_states / bound)
+
+
+LEAST_SCALE = 1e-9
+"""Where the search for a scale begins: sizes are hardly more than their cores there."""
+
+
+def scale_within(units: int, task: Task) -> float:
+    """Return the largest scale at which a run makes at most so many parallel calls, or episodes, by bisection."""
+    if units < (least := least_units(task)):
+        name = "parallel calls" if task.parallel else "episodes"
+        raise InputError(f"samples must pay for at least {least} {name}, as the smallest scale asks, got {units}")
+    low, high = LEAST_SCALE, 1.0
+    if Constants.scaled(high, task).total <= units:
+        return high
+    while low < (middle := 0.5 * (low + high)) < high:  # sizes grow with the scale
+        low, high = (middle, high) if Constants.scaled(middle, task).total <= units else (low, middle)
+    return low
+
+
+def least_units(task: Task) -> int:
+    """Return the parallel calls, or episodes, of a run at the smallest scale."""
+    return Constants.scaled(LEAST_SCALE, task).total

@@ -24,7 +24,8 @@ from reprl.paper.rep_level_explore import ALONE, Explored, rep_level_explore
 from reprl.paper.rep_rl_bandit import Induction, tiered_induction
 from reprl.paper.rep_var_bandit import Decision
 from reprl.randomness import SharedKey, check_shared_key
-from reprl.sources.protocol import check_model, mask_of
+from reprl.sources.parallel import call
+from reprl.sources.protocol import check_model
 
 
 class Learned(NamedTuple):
@@ -62,28 +63,31 @@ def run_full(
         task: what is asked for.
         constants: every size, ``Constants.paper(task)`` or smaller ones.
         decision: mechanism, coupling and rounding of the induction.
-        execution: workers, and who is told of the episodes done; a checkpoint keeps no part of it.
+        execution: workers, and who is told of the episodes done.
 
     Guarantee:
         At the paper's constants, parallel samples: that of Lemma 4.1 where the figures that the induction computes meet
         its hypotheses. By episodes the paper leaves constants of its exploration open.
 
     Randomness:
-        Shared, at shared_key.derive("whole"): a learner's are ("explore", "ignore", tier) and ("decide"), below
-        ("seed", i) where it is boosted, and boosting's ("heavy", i) and ("best"). Data: streams of the model.
+        Shared: a learner's are ("explore", "ignore", tier) and ("decide"), at shared_key for one from parallel samples
+        alone (Theorem 4.13 without boosting), else at shared_key.derive("whole"), below ("seed", i) where it is
+        boosted, beside boosting's ("heavy", i) and ("best"). Data: streams of the model.
     """
     check_model(model, task.access, f"access={task.access!r}")
-    key = check_shared_key(shared_key).derive("whole")
+    key = check_shared_key(shared_key)
+    if not task.boosted:
+        key = key if task.parallel else key.derive("whole")
+        return FullRun(learn_once(model, key, task, constants, decision, execution), ())
+    key = key.derive("whole")
     first: dict[Policy, Learned] = {}
 
     def learn(model: Any, key: SharedKey) -> Policy:
         learned = learn_once(model, key, task, constants, decision, execution)
         return first.setdefault(learned.induction.policy, learned).induction.policy
 
-    if not task.boosted:
-        return FullRun(first[learn(model, key)], ())
     batch = None
-    if task.parallel and ParallelLearners.ready(model, decision):
+    if task.parallel and ParallelLearners.ready(model):
         batch = ParallelLearners(model, constants, decision, execution.workers)
     boosted = Boosted(
         learner=learn,
@@ -109,10 +113,9 @@ def learn_once(
     """Explore and decide, or make parallel calls and decide: the learner that is boosted."""
     explored = None
     if constants.calls:
-        tiers, calls = Tiers.single(model.horizon, model.n_states), constants.calls
-        data = Data(model.sample(calls), model.draw_starts(calls), mask_of(model))
+        tiers, data = Tiers.single(model.horizon, model.n_states), call(model, constants.calls)
     else:
-        how: dict[str, Any] = {"coupling": task.partition, "keep": constants.keep_records, "execution": execution}
+        how: dict[str, Any] = {"coupling": task.coupling, "keep": constants.keep_records, "execution": execution}
         explored = rep_level_explore(key.derive("explore"), model, constants.stages(), **how)
         tiers, data = ignore_starved(explored.tiers, explored.counts), Data(explored.counts, explored.starts)
     induction = tiered_induction(

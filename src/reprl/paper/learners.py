@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.coupling.correlated import draw_rows
-from reprl.coupling.gumbel_field import Search, find_winners, make_search
+from reprl.coupling.gumbel_field import SLICE, Search, begin, find_winner, make_search
 from reprl.errors import InputError
 from reprl.kernels import njit
 from reprl.mdp.counts import Counts
@@ -28,7 +28,7 @@ from reprl.mdp.tiers import Tiers
 from reprl.paper.constants import Constants
 from reprl.paper.rep_rl_bandit import Induction, tiered_induction
 from reprl.paper.rep_var_bandit import Decision
-from reprl.randomness import SharedKey, philox, unit
+from reprl.randomness import SharedKey
 from reprl.sources.parallel import GenerativeModel, LearnerData
 
 CHUNK = 1 << 17
@@ -47,12 +47,10 @@ class Choice(NamedTuple):
     """Of the exponential mechanism; 0 for the compact one, whose window is ε/2."""
     width: float
     """Of the rounding; 0 for none."""
-    grid: bool
-    """Whether values are rounded by coordinates on shifted grids."""
     subtracted: float
     """Pessimism: what every value loses."""
-    block: int
-    """States that are coupled together; 0 for each by itself."""
+    joint: bool
+    """Whether states are coupled together."""
     max_nodes: int
 
 
@@ -62,7 +60,7 @@ class ParallelLearners:
     Args:
         model: parallel samples of an MDP in memory.
         constants: calls, accuracy and failure probability of a learner.
-        decision: mechanism, coupling and rounding; a custom one is not for kernels (`ready`).
+        decision: mechanism, coupling and rounding.
         workers: threads; they cannot change what is found.
 
     Randomness:
@@ -75,10 +73,9 @@ class ParallelLearners:
         self._first: dict[Policy, tuple[SharedKey, LearnerData, int]] = {}
 
     @staticmethod
-    def ready(model: object, decision: Decision) -> bool:
+    def ready(model: object) -> bool:
         """Whether kernels can make these learners; it depends on the configuration alone."""
-        named = decision.mechanism in ("compact", "exponential") and not decision.spec.custom
-        return named and isinstance(model, GenerativeModel) and model.allowed is None
+        return isinstance(model, GenerativeModel) and model.allowed is None
 
     def many(self, key: SharedKey, n: int) -> Counter[Policy]:
         """Make n learners under one seed and count the policies that they output.
@@ -90,8 +87,8 @@ class ParallelLearners:
         choice = self._choice(key)
         found: Counter[Policy] = Counter()
 
-        def decide(begin: int) -> list[tuple[int, int, NDArray[np.uint16]]]:
-            return self._chunk(data, choice, begin, min(CHUNK, n - begin))
+        def decide(first: int) -> list[tuple[int, int, NDArray[np.uint16]]]:
+            return self._chunk(data, choice, first, min(CHUNK, n - first))
 
         with ThreadPoolExecutor(self._workers) as pool:
             for chunk in pool.map(decide, range(0, n, CHUNK)):  # in order, whoever is done first
@@ -102,20 +99,19 @@ class ParallelLearners:
         return found
 
     def _chunk(
-        self, data: LearnerData, choice: Choice, begin: int, n: int
+        self, data: LearnerData, choice: Choice, first: int, n: int
     ) -> list[tuple[int, int, NDArray[np.uint16]]]:
-        """Make learners begin, …, begin + n − 1: for every policy its first learner, its number of learners, itself."""
+        """Make learners first, …, first + n − 1: for every policy its first learner, its number of learners, itself."""
         actions = np.empty((n, self._model.horizon, self._model.n_states), dtype=np.uint16)
-        if not _decide(data, choice, begin, *self._searches(), actions):
+        if not _decide(data, choice, first, *self._searches(), actions):
             raise InputError(
-                f"coupling of the states of a step passed max_nodes={choice.max_nodes}: choose coupling='blocked' or "
-                "'product'"
+                f"coupling of the states of a step passed max_nodes={choice.max_nodes}: choose coupling='product'"
             )
         rows = actions.reshape(n, -1)
         size = rows.dtype.itemsize * rows.shape[1]
         kind: Any = f"u{size}" if size in (2, 4, 8) else np.dtype((np.void, size))  # numbers are sorted faster
         _, index, times = np.unique(rows.view(kind).ravel(), return_index=True, return_counts=True)
-        return [(begin + i, count, actions[i]) for i, count in sorted(zip(index.tolist(), times.tolist(), strict=True))]
+        return [(first + i, count, actions[i]) for i, count in sorted(zip(index.tolist(), times.tolist(), strict=True))]
 
     def replay(self, policy: Policy) -> tuple[Induction, Counts]:
         """Return how the first learner that output a policy came to it."""
@@ -138,22 +134,20 @@ class ParallelLearners:
         (epsilon,), decision = self._constants.by_tier, self._decision
         steps = [key.derive("decide", "induction", h, 1) for h in range(horizon)]
         log = math.log(3.0 * n_states * n_actions / (self._constants.delta / horizon))
-        width = {"none": 0.0, "grid": epsilon}.get(decision.rounding, epsilon / 2.0)
         return Choice(
             arms=np.array([step.derive("arms").words for step in steps]),
             rounding=np.array([step.derive("rounding").words for step in steps]),
             epsilon=epsilon,
             temperature=2.0 * log / epsilon if decision.mechanism == "exponential" else 0.0,
-            width=width,
-            grid=decision.rounding == "grid",
+            width=epsilon / 2.0 if decision.rounding else 0.0,
             subtracted=self._constants.pessimism * epsilon,
-            block=0 if decision.coupling == "product" else decision.spec.size(n_states),
+            joint=decision.coupling == "joint",
             max_nodes=decision.max_nodes,
         )
 
     def _searches(self) -> tuple[Search, Search]:
-        size = self._decision.spec.size(self._model.n_states)
-        return make_search(size, self._model.n_actions), make_search(size, 2)
+        n_states = self._model.n_states
+        return make_search(n_states, self._model.n_actions), make_search(n_states, 2)
 
 
 @njit(cache=True, nogil=True)
@@ -172,15 +166,15 @@ def draw_learner(data: LearnerData, number: int, hits: NDArray[np.int64]) -> Non
 
 @njit(cache=True, nogil=True)
 def _decide(
-    data: LearnerData, choice: Choice, begin: int, search: Search, coins: Search, actions: NDArray[np.uint16]
+    data: LearnerData, choice: Choice, first: int, search: Search, coins: Search, actions: NDArray[np.uint16]
 ) -> bool:
-    """Fill actions, (n, H, S), with the policies of learners begin, begin + 1, …; False if a search takes too long."""
+    """Fill actions, (n, H, S), with the policies of learners first, first + 1, …; False if a search takes too long."""
     horizon, n_states, n_actions = data.outcomes.horizon, data.outcomes.n_states, data.outcomes.n_actions
     hits = np.zeros(data.outcomes.next_state.size + (horizon - 1) * data.outcomes.slot_shift, np.int64)
     scores, laws, pair = np.empty((n_states, n_actions)), np.empty((n_states, n_actions)), np.empty((n_states, 2))
     values, chosen = np.empty(n_states), np.empty(n_states, np.int64)
     for i in range(actions.shape[0]):
-        draw_learner(data, begin + i, hits)
+        draw_learner(data, first + i, hits)
         values[:] = 0.0
         for h in range(horizon - 1, -1, -1):
             expected_return(data.outcomes, hits, data.outcomes.slot_shift, h, values, scores)
@@ -225,19 +219,18 @@ def _couple(
     n, k = laws.shape
     for i in range(n):  # once more, as a caller's laws are
         laws[i] /= laws[i].sum()
-    if choice.block == 0:
-        draw_rows(words[0], words[1], np.uint64(0), laws, out)
+    if not choice.joint:
+        draw_rows(words[0], words[1], laws, out)
         return True
     for i in range(n):
         best = np.log(laws[i].max())
         for j in range(k):
             laws[i, j] = best - np.log(laws[i, j])
-    nodes = np.full(-(-n // choice.block), -1, np.int64)
-    while nodes[-1] < 0:
-        find_winners(words[0], words[1], 0, choice.block, laws, search, out, nodes)
-        for taken in nodes:
-            if max(taken, -1 - taken) > choice.max_nodes:
-                return False
+    begin(search, words[0], words[1], k)
+    while search.progress[0] > 0:
+        find_winner(words[0], words[1], laws, search, search.progress[1] + SLICE, out)
+        if search.progress[1] > choice.max_nodes:
+            return False
     return True
 
 
@@ -254,17 +247,10 @@ def _round(
     width = choice.width
     for i in range(values.size):
         cell = values[i] / width
-        if choice.grid:
-            block = philox(words[0], words[1], np.uint64(i >> 1))
-            shift = unit(block[i & 1])
-            values[i] = width * (math.floor(cell - shift) + 0.5 + shift)
-            continue
         below = math.floor(cell)
         up = math.sin(0.5 * math.pi * (cell - below)) ** 2
         odd = 1.0 - up if below % 2 == 1 else up
         pair[i, 0], pair[i, 1] = 1.0 - odd, odd
-    if choice.grid:
-        return True
     if not _couple(words, pair, choice, coins, parity):
         return False
     for i in range(values.size):

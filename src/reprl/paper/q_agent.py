@@ -5,16 +5,13 @@ action, has the outcome *recorded*, and tells the agent that the episode is over
 outcome, and the records of a cell are independent draws of its law given how many there are. At the last step only
 phantoms are offered: a real action would teach the agent the same and record nothing.
 
-The kernels are plain Python over flat arrays, integers and floats, without allocation; `reprl.paper.gpu` compiles the
-same code for GPUs. Three things are written as calls, since they have another name there: products and sums, which a
-GPU would fuse and so round once where two roundings are meant, and additions to a table that all runs share. Tables of
-an agent are unpacked, not named, since they come as a plain tuple there.
+The kernels are plain Python over flat arrays, integers and floats, without allocation.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +26,6 @@ Number = TypeVar("Number", np.float64, np.int64, np.uint64)
 _TABLE = 1024
 _WORDS = 64
 _MASK = _WORDS - 1
-_ALONE = True
-"""Whether a thread takes its steps alone. Those of a GPU wait for each other: one update for both kinds of action is
-quicker there, and one for each here."""
 
 
 class Schedule(NamedTuple):
@@ -97,43 +91,24 @@ def zeros_apart(n: int, kind: type[Number]) -> NDArray[Number]:
 
 
 @njit(cache=True, nogil=True)
-def times(x: float, y: float) -> float:
-    """Return x·y, rounded."""
-    return x * y
-
-
-@njit(cache=True, nogil=True)
-def plus(x: float, y: float) -> float:
-    """Return x + y, rounded."""
-    return x + y
-
-
-@njit(cache=True, nogil=True)
-def add_count(table: NDArray[np.int64], at: Any, number: int) -> None:
-    """Add a number to an entry of a table that runs share."""
-    table[at] += number
-
-
-@njit(cache=True, nogil=True)
 def restart(agent: Agent, n_states: int, n_actions: int, horizon: int) -> None:
     """Forget everything: Q = V = H, no visits; real actions are not offered at the last step."""
-    q, visits, choice, value, _ = agent
     width = 2 * n_actions
-    q[:] = horizon
-    visits[:] = 0
-    choice[:] = 0
-    value[: horizon * n_states] = horizon
-    value[horizon * n_states :] = 0.0
+    agent.q[:] = horizon
+    agent.visits[:] = 0
+    agent.choice[:] = 0
+    agent.value[: horizon * n_states] = horizon
+    agent.value[horizon * n_states :] = 0.0
     for cell in range((horizon - 1) * n_states, horizon * n_states):
-        choice[cell] = n_actions
+        agent.choice[cell] = n_actions
         for a in range(n_actions):
-            q[cell * width + a] = -math.inf
+            agent.q[cell * width + a] = -math.inf
 
 
 @njit(cache=True, nogil=True)
 def update(agent: Agent, schedule: Schedule, cell: int, action: int, width: int, future: float) -> None:
     """Learn from one step: move Q towards future + bonus, then find the cell's new value and best action."""
-    q, visits, choice, value, _ = agent
+    q, visits = agent.q, agent.visits
     base = np.uint64(cell * width)  # unsigned, so that no index is taken for one counted from the end
     at = base + np.uint64(action)
     t = visits[at] + 1
@@ -145,8 +120,8 @@ def update(agent: Agent, schedule: Schedule, cell: int, action: int, width: int,
         rate = (schedule.horizon + 1.0) / (schedule.horizon + t)
         bonus = schedule.scale / math.sqrt(t)
     if 2 * action < width:
-        bonus = times(bonus, schedule.guide)
-    q[at] = plus(times(1.0 - rate, q[at]), times(rate, plus(future, bonus)))
+        bonus *= schedule.guide
+    q[at] = (1.0 - rate) * q[at] + rate * (future + bonus)
     best = 0
     largest = q[base]
     for a in range(1, width):
@@ -154,8 +129,8 @@ def update(agent: Agent, schedule: Schedule, cell: int, action: int, width: int,
         if other > largest:
             largest = other
             best = a
-    choice[cell] = best
-    value[cell] = min(float(schedule.horizon), largest)
+    agent.choice[cell] = best
+    agent.value[cell] = min(float(schedule.horizon), largest)
 
 
 @njit(cache=True, nogil=True)
@@ -191,7 +166,7 @@ def explore_episodes(
         hits: (n_slots,) counts to add to.
     """
     outcomes = world.outcomes
-    _, _, choice, value, words = agent
+    choice, value, words = agent.choice, agent.value, agent.words
     n_states, n_actions, horizon = outcomes.n_states, outcomes.n_actions, outcomes.horizon
     width = 2 * n_actions
     samples = 0
@@ -215,30 +190,19 @@ def explore_episodes(
             position += 1
             samples += 1
             e = draw_outcome(world.table, row, w)
-            future = 0.0
             if phantom:
-                add_count(hits, e + h * outcomes.slot_shift, 1)
-                if _ALONE:
-                    update(agent, schedule, cell, action, width, future)
-                    break
-            else:
-                s = outcomes.next_state[e]
-                future = value[(h + 1) * n_states + s]
-            update(agent, schedule, cell, action, width, future)
-            if phantom:
+                hits[e + h * outcomes.slot_shift] += 1
+                update(agent, schedule, cell, action, width, 0.0)
                 break
+            s = outcomes.next_state[e]
+            update(agent, schedule, cell, action, width, value[(h + 1) * n_states + s])
     return position, samples
 
 
 @njit(cache=True, nogil=True)
-def mark_short(
-    visits: NDArray[np.int64], quotas: NDArray[np.int64], short: NDArray[np.int64], missed: NDArray[np.uint8]
-) -> None:
-    """Add 1 to short[i, h, s] where some phantom action of (h, s) was taken fewer than quotas[i] times.
-
-    missed, (H, S) and zeros, is filled with the number of such quotas in this run.
-    """
-    horizon, n_states = short.shape[1], short.shape[2]
+def mark_short(visits: NDArray[np.int64], quota: int, short: NDArray[np.int64], missed: NDArray[np.bool_]) -> None:
+    """Where some phantom action of (h, s) was taken fewer than `quota` times, add 1 to short and set missed, (H, S)."""
+    horizon, n_states = short.shape
     width = visits.size // (horizon * n_states)
     for h in range(horizon):
         for s in range(n_states):
@@ -246,7 +210,6 @@ def mark_short(
             fewest = visits[base + width // 2]
             for a in range(width // 2 + 1, width):
                 fewest = min(fewest, visits[base + a])
-            for i in range(quotas.size):
-                if fewest < quotas[i]:
-                    add_count(short, (i, h, s), 1)
-                    missed[h, s] += np.uint8(1)
+            missed[h, s] = fewest < quota
+            if missed[h, s]:
+                short[h, s] += 1

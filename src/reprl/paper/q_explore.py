@@ -15,12 +15,10 @@ import numpy as np
 from reprl.errors import check_int
 from reprl.mdp.counts import Counts
 from reprl.mdp.outcomes import Outcomes
-from reprl.paper import gpu
 from reprl.paper.black_box import explore_black_box
 from reprl.paper.q_agent import Agent, explore_episodes, make_agent, mark_short, restart, zeros_apart
-from reprl.paper.runs import Batch, Exploration, Orders, RunSettings, keep_batches
+from reprl.paper.runs import Exploration, Orders, RunSettings
 from reprl.sources.protocol import EpisodeArrays, Episodic
-from reprl.storage.checkpoints import Checkpoint
 
 _SLICE = 2_000_000
 """Samples after which a run looks up: what bounds the wait after Ctrl-C."""
@@ -31,10 +29,9 @@ def explore(
     settings: RunSettings,
     runs: int,
     *,
-    quotas: tuple[int, ...],
+    quota: int,
     purpose: str,
     workers: int = 1,
-    checkpoint: Checkpoint | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Exploration:
     """Make independent exploration runs.
@@ -43,15 +40,14 @@ def explore(
         model: where samples come from, an MDP in memory or a black box; its ledger is charged.
         settings: episodes per run, bonus.
         runs: how many.
-        quotas: records that every action of a state needs, one or several numbers.
+        quota: records that every action of a state needs.
         purpose: name of the data stream, for people: every batch of a model reads a fresh one.
-        workers: threads, or processes for a black box; a GPU, if `reprl.paper.gpu.on_gpu` is in force, needs none.
-        checkpoint: where the batch is kept when it is done, or is already.
+        workers: threads, or processes for a black box.
         progress: called from this thread now and then with the episodes done and the episodes of the batch.
 
     Guarantee:
         Given the numbers of records, the records of all cells are independent draws from the cells' laws (Corollary
-        5.7). Bytes do not depend on workers, nor on a GPU.
+        5.7). Bytes do not depend on workers.
 
     Randomness:
         Data stream (data seed, "explore/" + purpose + number of the model's batch), lane = run. A black box is seeded
@@ -59,33 +55,13 @@ def explore(
     """
     runs = check_int("runs", runs, 1, 2**31)
     workers = check_int("workers", workers, 1, 1024)
-    needed = np.array([check_int("quota", q, 1, 2**62) for q in quotas], dtype=np.int64)
+    quota = check_int("quota", quota, 1, 2**62)
     stream = model.fresh_stream(f"explore/{purpose}")
-    orders = Orders(settings, needed, stream.key)
-    if checkpoint is None:
-        return _explore(model, orders, runs, workers, progress)
-    kept, ledger, name = keep_batches(checkpoint), model.ledger, f"{stream.purpose}/{runs}"
-    batch = kept.get(name)
-    if batch is None:
-        before = ledger.episodes, ledger.samples
-        found = _explore(model, orders, runs, workers, progress)
-        kept.put(name, Batch(found, ledger.episodes - before[0], ledger.samples - before[1]))
-        return found
-    ledger.episodes += batch.episodes
-    ledger.samples += batch.samples
-    return batch.found
-
-
-def _explore(
-    model: Episodic, orders: Orders, runs: int, workers: int, progress: Callable[[int, int], None] | None
-) -> Exploration:
-    """Make the runs of a batch, and charge for them."""
+    orders = Orders(settings, quota, stream.key)
     world = model.arrays
     if world is None:
-        gpu.refuse("a black box")
         return explore_black_box(model, orders, runs, workers, progress)
-    on_gpu = gpu.is_wanted()
-    batch = gpu.Flight(gpu.find_gpu(), world, orders, runs) if on_gpu else _Threads(world, orders, runs, workers)
+    batch = _Threads(world, orders, runs, workers)
     try:
         return batch.work(progress)
     finally:  # samples of an interrupted batch count too
@@ -96,11 +72,11 @@ def _explore(
 class _Tables:
     """One worker's tables."""
 
-    def __init__(self, outcomes: Outcomes, n_quotas: int) -> None:
+    def __init__(self, outcomes: Outcomes) -> None:
         horizon, n_states, n_actions = outcomes.shape
         self.agent: Agent = make_agent(n_states, n_actions, horizon)
         self.hits = zeros_apart(outcomes.n_slots, np.int64)
-        self.short = np.zeros((n_quotas, horizon, n_states), dtype=np.int64)
+        self.short = np.zeros((horizon, n_states), dtype=np.int64)
         self.starts = np.zeros(n_states, dtype=np.int64)
         self.episodes = 0
         self.samples = 0
@@ -113,12 +89,12 @@ class _Threads:
         self.world = world
         horizon, n_states, n_actions = world.outcomes.shape
         self.length = orders.settings.episodes
-        self.quotas = orders.quotas
+        self.quota = orders.quota
         self.key = np.uint64(orders.key)
         self.schedule = orders.settings.schedule(n_states, n_actions, horizon)
         self.first_value = np.empty(runs)
-        self.missed = np.zeros((runs, horizon, n_states), dtype=np.uint8)
-        self.tables = [_Tables(world.outcomes, orders.quotas.size) for _ in range(min(workers, runs))]
+        self.missed = np.zeros((runs, horizon, n_states), dtype=np.bool_)
+        self.tables = [_Tables(world.outcomes) for _ in range(min(workers, runs))]
         self._left: Iterator[int] = iter(range(runs))
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -178,7 +154,7 @@ class _Threads:
             tables.samples += samples
             tables.episodes += episodes
             done += episodes
-        mark_short(tables.agent.visits, self.quotas, tables.short, self.missed[run])
+        mark_short(tables.agent.visits, self.quota, tables.short, self.missed[run])
         first = tables.agent.visits[: 2 * n_states * n_actions]  # an episode takes one action at step 0
         tables.starts += first.reshape(n_states, -1).sum(axis=1)
         self.first_value[run] = self.world.initial @ tables.agent.value[:n_states]

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.coupling.spec import CouplingSpec
 from reprl.errors import InputError
 from reprl.execution.settings import Execution
 from reprl.mdp.counts import Counts
@@ -24,7 +23,7 @@ from reprl.randomness import SharedKey, check_shared_key
 from reprl.sources.protocol import Episodic
 
 ALONE = Execution()
-"""One worker, no checkpoint, nobody told."""
+"""One worker, nobody told."""
 
 
 class Explored(NamedTuple):
@@ -34,15 +33,13 @@ class Explored(NamedTuple):
     counts: Counts
     """Records of all runs so far. The partition depends on how many there are, never on what they show."""
     fractional: NDArray[np.float64]
-    """(L−1, H, S): μ̂ of each tier, the fraction of runs (and rungs) for which a state was under-explored."""
+    """(L−1, H, S): μ̂ of each tier, the fraction of runs for which a state was under-explored."""
     ignored: NDArray[np.bool_]
     """(L−1, H, S): the sets I drawn from B(μ̂)."""
     first_value: NDArray[np.float64]
     """The agents' final V₁ in the partition runs, all stages: a bound on under-explored reachability when c = 2."""
     starts: NDArray[np.int64]
     """(S,): how many episodes of the partition runs began in each state."""
-    length: int = 0
-    """How often a run that may choose its length has made it four times as long."""
 
 
 def rep_level_explore(
@@ -50,7 +47,7 @@ def rep_level_explore(
     model: Episodic,
     stages: tuple[Stage, ...],
     *,
-    coupling: CouplingSpec,
+    coupling: str,
     keep: bool = False,
     execution: Execution = ALONE,
 ) -> Explored:
@@ -60,16 +57,16 @@ def rep_level_explore(
 
 
 def find_partition(
-    key: SharedKey, model: Episodic, stages: tuple[Stage, ...], *, coupling: CouplingSpec, execution: Execution = ALONE
+    key: SharedKey, model: Episodic, stages: tuple[Stage, ...], *, coupling: str, execution: Execution = ALONE
 ) -> Explored:
     """Make the m runs of every stage; return the partition into tiers that they give, and their records.
 
     Args:
         key: shared randomness; the same key in both runs.
         model: the MDP in memory or the black box, by episodes.
-        stages: what to do; tiers are numbered through all stages.
+        stages: what to do, one for each tier that is decided.
         coupling: which (h, s), h outermost, are drawn together in I.
-        execution: workers, checkpoint of batches, and who is told.
+        execution: workers, and who is told.
 
     Guarantee:
         I has law B(μ̂), so its expected reachability is the average over the runs that gave μ̂ (Lemma 5.10), for every
@@ -82,13 +79,13 @@ def find_partition(
     if not stages:
         raise InputError("exploration needs at least one stage, got none")
     seen = _explore_stages(model, stages, [stage.partition_runs for stage in stages], "partition", execution)
-    mu = np.array([tier for stage, batch in zip(stages, seen, strict=True) for tier in stage.fractional(batch)])
+    mu = np.array([batch.short / batch.runs for batch in seen])
     ignored = np.array([draw_ignored(key.derive("ignore", t + 1), mu[t], coupling) for t in range(len(mu))])
     tiers = stack_tiers(ignored)
     starts = np.sum([batch.starts for batch in seen], axis=0)
     if np.delete(tiers.ignorable[0], list(model.known)).all():
         made = " and ".join(f"{stage.partition_runs} runs of {stage.run.episodes} episodes" for stage in stages)
-        least, begun = min(min(stage.rungs) for stage in stages), int(np.count_nonzero(starts))
+        least, begun = min(stage.quota for stage in stages), int(np.count_nonzero(starts))
         raise InputError(
             f"exploration must settle some state of step 0, got none after {made}: {least} records of every action in "
             f"a run are too many for the {begun} {'state' if begun == 1 else 'states'} that episodes began in, at "
@@ -124,8 +121,8 @@ def _explore_stages(
         if n == 0:
             continue
         progress = None if tell is None else partial(tell, f"stage {i + 1} of {len(stages)}: {phase}")
-        how: dict[str, Any] = {"workers": execution.workers, "checkpoint": execution.checkpoint, "progress": progress}
-        found.append(explore(model, stage.run, n, quotas=stage.rungs, purpose=f"{i}/{phase}", **how))
+        how: dict[str, Any] = {"workers": execution.workers, "progress": progress}
+        found.append(explore(model, stage.run, n, quota=stage.quota, purpose=f"{i}/{phase}", **how))
     return found
 
 

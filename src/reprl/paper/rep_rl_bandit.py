@@ -35,12 +35,6 @@ class Accuracy:
             by_tier=tuple(2.0**t * epsilon / (8.0 * horizon * tiers) for t in range(1, max(tiers, 2))), pessimism=1.0
         )
 
-    @classmethod
-    def practical(cls, epsilon: float, horizon: int, tiers: int) -> Accuracy:
-        """All of ε for the loss of arms in tier 1, nothing subtracted: ε_ℓ/2 = 2^(ℓ−1)·ε/H."""
-        unit = epsilon / horizon
-        return cls(by_tier=tuple(2.0**t * unit for t in range(1, max(tiers, 2))), pessimism=0.0)
-
 
 class Induction(NamedTuple):
     """A policy, the values it was built on, and what is proven about it."""
@@ -80,7 +74,7 @@ def tiered_induction(
     check_shared_key(key)
     _check_fit(counts, tiers, accuracy)
     delta = check_probability("delta", delta)
-    decision = Decision(rounding="none") if decision is None else check_decision(decision)
+    decision = Decision(rounding=False) if decision is None else check_decision(decision)
     horizon, n_states, n_actions = counts.outcomes.shape
     actions = np.zeros((horizon, n_states), dtype=np.int64)
     values = np.zeros((horizon + 1, n_states))
@@ -113,7 +107,7 @@ def tiered_induction(
             values[h, inside] = np.clip(found.values - accuracy.pessimism * epsilon, 0.0, horizon - h)
             parts.append((tier, found.guarantee))
             wander = max(wander, 2.0 * found.noise)
-        drift = drift + wander if decision.rounding == "none" else 0.0
+        drift = 0.0 if decision.rounding else drift + wander
     guarantee = _compose(parts, tiers, accuracy, horizon)
     return Induction(Policy(actions), values, laws, scores, guarantee)
 
@@ -145,8 +139,6 @@ def _compose(parts: list[tuple[int, Guarantee]], tiers: Tiers, accuracy: Accurac
         terms = [2.0 * error + max(pessimism, error) for error in steps]
         if terms:
             loss += sum(terms) if tier == 1 else 2.0 ** (1 - tier) * max(terms)
-    unproven = [part.source for _, part in parts if part.status == "none"]
-    proofs = dict.fromkeys(proof for _, part in parts for proof in part.source.split("; ")[1:])
     source, lost = _SOURCE, int(tiers.ignorable.all(axis=1).sum())
     if lost > 2.0 ** (1 - tiers.count):
         source = f"all states of {lost} steps are ignored, so no more is known than of any policy; {_SOURCE}"
@@ -155,6 +147,6 @@ def _compose(parts: list[tuple[int, Guarantee]], tiers: Tiers, accuracy: Accurac
         rho=min(1.0, sum(part.rho for _, part in parts)),
         delta=sum(part.delta for _, part in parts),
         epsilon=loss,
-        status="none" if unproven else "proven" if proven else "heuristic",
-        source=unproven[0] if unproven else "; ".join([source, *proofs]),
+        status="proven" if proven else "heuristic",
+        source=source,
     )

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.coupling.correlated import DEFAULT_MAX_NODES, correlated_sample, draw
-from reprl.coupling.custom import CUSTOM, Coupling, Mechanism, check_custom, custom_name, proof_of
-from reprl.coupling.mechanisms import MECHANISMS, Selection, compact, custom_selection, exponential
+from reprl.coupling.mechanisms import MECHANISMS, Selection, compact, exponential
 from reprl.coupling.rounding import round_vector, rounding_bound
-from reprl.coupling.spec import DEFAULT_BLOCK, METHODS, CouplingSpec
+from reprl.coupling.spec import COUPLINGS, count_draws
 from reprl.errors import (
     ROUNDING,
     InputError,
@@ -28,56 +27,27 @@ from reprl.errors import (
 from reprl.guarantee import Guarantee
 from reprl.randomness import SharedKey, check_shared_key
 
-Rounding = Literal["none", "vector", "grid"]
-ROUNDINGS = get_args(Rounding)
 _SOURCE = "docs/proofs/decision.md"
-_UNBOUNDED = "a mechanism or a coupling that carries no bound"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
     """How arms are chosen from data: fixed by the configuration, never by data."""
 
-    mechanism: str | Mechanism = "compact"
-    """Scores to laws: "compact" (ours), "exponential" (the paper's), or a custom ``Mechanism``."""
-    coupling: str | Coupling = "joint"
-    """Coupling over states: "joint", "blocked" or "product", or a custom ``Coupling``."""
-    block: int = DEFAULT_BLOCK
-    """States per block for "blocked"."""
-    rounding: str = "vector"
-    """Whether and how values are made identical: "none", "vector" (joint or blocked, as the coupling) or "grid"."""
+    mechanism: str = "compact"
+    """Scores to laws: "compact" (ours) or "exponential" (the paper's)."""
+    coupling: str = "joint"
+    """Coupling over states: "joint" or "product"."""
+    rounding: bool = True
+    """Whether values are made identical, coupled as the arms are."""
     max_nodes: int = DEFAULT_MAX_NODES
     """Work guard of the coupling."""
 
     def __post_init__(self) -> None:
         """Check every field once."""
-        check_custom("mechanism", self.mechanism, MECHANISMS)
-        check_custom("coupling", self.coupling, METHODS)
-        check_int("block", self.block, 1)
-        check_choice("rounding", self.rounding, ROUNDINGS)
+        check_choice("mechanism", self.mechanism, MECHANISMS)
+        check_choice("coupling", self.coupling, COUPLINGS)
         check_int("max_nodes", self.max_nodes, 1)
-        if self.rounding == "vector" and self.spec.custom:
-            raise InputError("rounding must be 'none' or 'grid' with a custom coupling, got 'vector'")
-
-    @property
-    def spec(self) -> CouplingSpec:
-        """Coupling and block as one value."""
-        return CouplingSpec(self.coupling, self.block)
-
-    @property
-    def unproven(self) -> str | None:
-        """Why nothing is proven with a custom mechanism or coupling; None where its proof is written down."""
-        for name, choice in (("mechanism", self.mechanism), ("coupling", self.coupling)):
-            known = custom_name(choice)
-            if known.startswith(CUSTOM) and proof_of(choice) is None:
-                return f"the {name} {known.removeprefix(CUSTOM)} does not say where its bound is proven"
-        return None
-
-    @property
-    def source(self) -> str:
-        """Where what is proven is written down."""
-        proofs = [proof_of(choice) for choice in (self.mechanism, self.coupling)]
-        return "; ".join([f"{_SOURCE} §2", *(proof for proof in proofs if proof)])
 
 
 def check_decision(decision: object) -> Decision:
@@ -147,45 +117,33 @@ def multi_best_arm(
     arms, values = _draw(check_shared_key(key), scores, selection.probabilities, inside, decision, epsilon)
     noise = scale * np.sqrt(math.log(6.0 * scores.size / delta) / (2.0 * fewest))
     apart = 2.0 * noise + check_real("drift", drift, 0.0, math.inf, open_low=False)
-    width, method = _grid(decision, epsilon)
-    reach = width / 2.0 if method == "grid" else width
-    parted = _disagreement(decision, selection, apart, epsilon, np.flatnonzero(inside))
-    loss = scale if math.isinf(selection.loss) else selection.loss
-    unproven = decision.unproven or (_UNBOUNDED if parted is None or math.isinf(selection.loss) else None)
+    reach = epsilon / 2.0 if decision.rounding else 0.0
     guarantee = Guarantee(
-        rho=min(1.0, (1.0 if parted is None else parted) + 2.0 * delta / 3.0),
+        rho=min(1.0, _disagreement(decision, selection, apart, epsilon) + 2.0 * delta / 3.0),
         delta=delta / 3.0 + selection.failure,
-        epsilon=float(max(loss + 2.0 * noise.max(), reach + noise.max())),
-        status="proven" if unproven is None else "none",
-        source=unproven or decision.source,
+        epsilon=float(max(selection.loss + 2.0 * noise.max(), reach + noise.max())),
+        status="proven",
+        source=f"{_SOURCE} §2",
     )
     return BestArms(arms, values, selection.probabilities, float(noise.max()), guarantee)
 
 
 def paper_requirement(
-    n_instances: int, n_arms: int, *, epsilon: float, rho: float, delta: float, coupling: CouplingSpec
+    n_instances: int, n_arms: int, *, epsilon: float, rho: float, delta: float, coupling: str
 ) -> float:
-    """Return Proposition 3.6's bound on Σ_s 1/m_s with C = 36·256, as many times stricter as there are blocks.
+    """Return Proposition 3.6's bound on Σ_s 1/m_s with C = 36·256, as many times stricter as there are draws.
 
-    A product has S blocks (Proposition A.3), a joint draw has one.
+    A product makes S of them (Proposition A.3), a joint draw is one.
     """
     log = math.log(3.0 * n_instances * n_arms / delta)
-    return (rho * epsilon) ** 2 / (9216.0 * log**3 * coupling.count(n_instances))
+    return (rho * epsilon) ** 2 / (9216.0 * log**3 * count_draws(coupling, n_instances))
 
 
-def select(mechanism: str | Mechanism, scores: NDArray[np.float64], epsilon: float, delta: float) -> Selection:
+def select(mechanism: str, scores: NDArray[np.float64], epsilon: float, delta: float) -> Selection:
     """Turn scores into laws by a mechanism that spends half of the accuracy ε."""
     if mechanism == "compact":
         return compact(scores, epsilon=epsilon / 2.0)
-    if mechanism == "exponential":
-        return exponential(scores, epsilon=epsilon, delta=delta)
-    return custom_selection(mechanism, scores, epsilon=epsilon / 2.0, delta=delta)
-
-
-def _grid(decision: Decision, epsilon: float) -> tuple[float, str]:
-    """Width and method of the rounding; no method when values stay as they are."""
-    known = {"none": (0.0, ""), "grid": (epsilon, "grid")}
-    return known.get(decision.rounding, (epsilon / 2.0, decision.spec.name))
+    return exponential(scores, epsilon=epsilon, delta=delta)
 
 
 def _inside(among: ArrayLike | None, n: int) -> NDArray[np.bool_]:
@@ -211,41 +169,25 @@ def _draw(
     spread = np.zeros((inside.size, scores.shape[1]))
     spread[:, 0] = 1.0
     spread[inside] = laws
-    arms = draw(key.derive("arms"), spread, decision.spec, max_nodes=guard).choice[inside]
+    arms = draw(key.derive("arms"), spread, decision.coupling, max_nodes=guard).choice[inside]
     values = np.zeros(inside.size)
     values[inside] = scores[np.arange(scores.shape[0]), arms]
-    width, method = _grid(decision, epsilon)
-    if method:
+    if decision.rounding:
         values = round_vector(
-            key.derive("rounding"), values, width=width, method=method, block=decision.block, max_nodes=guard
+            key.derive("rounding"), values, width=epsilon / 2.0, method=decision.coupling, max_nodes=guard
         )
     return arms, values[inside]
 
 
-def _disagreement(
-    decision: Decision,
-    selection: Selection,
-    apart: NDArray[np.float64],
-    epsilon: float,
-    places: NDArray[np.int64],
-) -> float | None:
-    """Bound the chance that runs whose scores differ by at most `apart` choose differently; None without a bound."""
-    if selection.total_variation is None:
-        return None
-    n_places = int(places[-1]) + 1
-    home = places // decision.spec.size(n_places)
+def _disagreement(decision: Decision, selection: Selection, apart: NDArray[np.float64], epsilon: float) -> float:
+    """Bound the chance that runs whose scores differ by at most `apart` choose differently."""
+    parts = [np.where(np.arange(apart.size) == s, apart, 0.0) for s in range(apart.size)]
     total = 0.0
-    for block in np.unique(home):
-        tv = selection.total_variation(np.where(home == block, apart, 0.0))
-        differ = decision.spec.bound(tv)
-        if differ is None:
-            return None
-        total += differ
-    width, method = _grid(decision, epsilon)
-    if method:
-        spread = np.zeros(n_places)
-        spread[places] = apart
-        total += rounding_bound(spread, width=width, method=method, block=decision.block)
+    for part in parts if decision.coupling == "product" else [apart]:
+        tv = selection.total_variation(part)
+        total += 2.0 * tv / (1.0 + tv)
+    if decision.rounding:
+        total += rounding_bound(apart, width=epsilon / 2.0, method=decision.coupling)
     return total
 
 

@@ -18,7 +18,7 @@ from reprl.assurance.coverage import Coverage
 from reprl.canonical.cellwise import AGREED
 from reprl.guarantee import PROMISES
 from reprl.learning.result import LearnResult
-from reprl.learning.settings import SAMPLED_ONLY
+from reprl.learning.settings import PAPER_ONLY
 from reprl.learning.worth import Note, Worth, baseline_name, every_policy, find_worth
 from reprl.mdp.basis import DECIDERS, Basis
 from reprl.mdp.labels import Labels
@@ -162,21 +162,21 @@ class Run(NamedTuple):
 
     @property
     def worth(self) -> Worth | None:
-        """Estimated value of the policy, from the run's own data; None for the rule "sampled"."""
+        """Estimated value of the policy, from the run's own data; None for the rule "paper"."""
         recipe, choice = self.recipe, self.receipt.choice
         return find_worth(choice, recipe.settings, self.environment, self.policy, recipe.shared_seed, self.spread)
 
     @property
     def accuracy(self) -> str:
-        """ε in units of value, in reward units, and as a share of the gap between the best and the worst policy."""
+        """ε in reward units, and as a share of the gap between the best and the worst policy."""
         world, epsilon, quality = self.environment, self.epsilon, self.recipe.settings.quality
         low, high = world.units
         length = world.criterion.effective_horizon
         words = f"ε = {epsilon * (high - low):.4g}; returns lie between {length * low:g} and {length * high:g}"
         if quality is not None:
             words = f"quality {quality:g}, which by this run's data means {words}"
-        if world.original(epsilon) is not None:
-            words += f" (each reward from {low:g} to {high:g}; {epsilon:.4g} in rewards rescaled to [0, 1])"
+        if world.units != (0.0, 1.0):
+            words += f" (each reward from {low:g} to {high:g})"
         if self.spread:
             share, gap = percent(epsilon / self.spread), self.spread * (high - low)
             words += f"; ε is {share} of {gap:.3g}, the gap between the best and the worst policy"
@@ -184,7 +184,7 @@ class Run(NamedTuple):
 
     @property
     def ties(self) -> str:
-        """How ties were broken; empty for the rule "sampled"."""
+        """How ties were broken; empty for the rule "paper"."""
         choice = self.receipt.choice
         return "" if choice is None else choice.words(self.recipe.settings.preference, self.scale)
 
@@ -440,7 +440,7 @@ def _figures(run: Run, maps: Maps) -> list[Figure]:
     ]
     text = "Expected reward still to come, as the decision estimated it."
     figures.append(maps.figure("values", "Estimated value", text, shade(values, low=min(0.0, float(values.min())))))
-    if receipt.rule == "sampled":
+    if receipt.rule == "paper":
         figures.append(_fractional(run, maps))
     if apart is not None:
         title, text = "Undecided", "Share of the simulated second teams that would do something else."
@@ -487,7 +487,7 @@ def digests_of(run: Run | StoredSearch) -> dict[str, Any]:
 def _settings(run: Run) -> dict[str, Any]:
     """The settings that the rule has a use for, with actions by name."""
     settings = run.recipe.settings
-    hidden = SAMPLED_ONLY if settings.rule == "canonical" else ("preference",)
+    hidden = PAPER_ONLY if settings.rule == "canonical" else ("preference",)
     shown: dict[str, Any] = {name: value for name, value in settings.to_dict().items() if name not in hidden}
     if isinstance(settings.preference, tuple):
         shown["preference"] = ", ".join(action_name(run.environment, int(a)) for a in settings.preference)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from reprl.coupling.correlated import correlated_sample, draw
+from reprl.coupling.correlated import correlated_sample
 from reprl.coupling.rounding import round_vector
-from reprl.coupling.spec import CouplingSpec
+from reprl.coupling.spec import count_draws
 from reprl.lab.baselines.task import BaselineTask
 from reprl.mdp.counts import Counts
 from reprl.mdp.planning import empirical_values, greedy_policy
@@ -34,7 +34,9 @@ GRID_CALLS = 0.001
 GAUSSIAN_NOISE = 2.0
 """Practical noise: this · ε/(H·sqrt(log(N + 1)))."""
 GAUSSIAN_CALLS = {"shared": 0.004, "correlated": 0.018}
-"""Practical calls of karbasi-gaussian: this · (H/(ρ·σ))² · (H·S)², or the rows as they are coupled together."""
+"""Practical calls of karbasi-gaussian: this · (H/(ρ·σ))² · (H·S)², or H·S where the draw is joint."""
+JOINT_BITS = 40.0
+"""Largest log₂ A^(H·S) at which karbasi-gaussian draws its policy jointly."""
 SOFTMAX_TEMPERATURE = 1.0
 """Practical inverse temperature: this · H·log(A)/ε."""
 SOFTMAX_CALLS = 0.004
@@ -133,7 +135,7 @@ def karbasi_gaussian(task: BaselineTask, *, coupling: str = "shared") -> Policy:
 
     The paper shows that the laws of two runs are close; how the outputs are made equal is a choice. "shared" adds the
     same noise in both runs. "correlated" draws the greedy policy itself, whose law is a product over (h, s) of the laws
-    of argmax_a (Q̂ + noise), by correlated sampling: jointly while A^(H·S) ≤ 2⁴⁰, in blocks of that size beyond.
+    of argmax_a (Q̂ + noise), by correlated sampling: jointly while A^(H·S) ≤ 2⁴⁰, row by row beyond.
 
     Guarantee:
         "paper", "correlated": noise σ = ε/(4H·sqrt(2·log(4N/δ))), estimate within ε₀ = ρσ·sqrt(2π)/(8·sqrt(N)) except
@@ -147,7 +149,7 @@ def karbasi_gaussian(task: BaselineTask, *, coupling: str = "shared") -> Policy:
     """
     shape, cells, rho = task.shape, task.cells, task.rho
     horizon, rows = shape[0], shape[0] * shape[1]
-    spec = CouplingSpec.auto(rows, shape[2])
+    method = "joint" if rows * math.log2(max(shape[2], 2)) <= JOINT_BITS else "product"
     if task.paper:
         sigma = task.epsilon / (4.0 * horizon * math.sqrt(2.0 * math.log(4.0 * cells / task.delta)))
     else:
@@ -158,8 +160,7 @@ def karbasi_gaussian(task: BaselineTask, *, coupling: str = "shared") -> Policy:
         return task.hoeffding_calls(error, min(task.delta / 2.0, rho / 4.0))
 
     def practical() -> float:
-        # A blocked draw needs samples like the square of the sum over blocks of the root of a block's rows.
-        coupled = spec.count(rows) ** 2 * float(spec.size(rows)) if coupling == "correlated" else rows**2
+        coupled = float(rows * count_draws(method, rows)) if coupling == "correlated" else rows**2
         return GAUSSIAN_CALLS[coupling] * coupled * (horizon / (rho * sigma)) ** 2
 
     scores = empirical_values(task.sample(paper=paper, practical=practical))
@@ -167,7 +168,7 @@ def karbasi_gaussian(task: BaselineTask, *, coupling: str = "shared") -> Policy:
         noise = [ndtri(task.key.derive("noise", h).uniforms(scores[h].size)) for h in range(horizon)]
         return greedy_policy(scores + sigma * np.reshape(noise, shape))
     laws = argmax_laws(scores.reshape(-1, shape[2]) / sigma)
-    return Policy(draw(task.key.derive("policy"), laws, spec).choice.reshape(shape[:2]))
+    return Policy(correlated_sample(task.key.derive("policy"), laws, method).reshape(shape[:2]))
 
 
 def karbasi_softmax(task: BaselineTask) -> Policy:

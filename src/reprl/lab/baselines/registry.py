@@ -136,11 +136,11 @@ def learners() -> list[LearnerEntry]:
     fields = Settings.__dataclass_fields__
     ours = LearnerEntry(
         OURS,
-        "this package: the default rule (rule=canonical), or the paper's learner (rule=sampled)",
+        "this package: the default rule (rule=canonical), or the paper's learner (rule=paper)",
         ("generative", "episodic"),
         True,
         "From Generative to Episodic: Sample-Efficient Replicable Reinforcement Learning",
-        MappingProxyType({name: field.default for name, field in fields.items()} | {"samples": None}),
+        MappingProxyType({name: field.default for name, field in fields.items()}),
     )
     others = [
         LearnerEntry(name, m.description, (m.access,), m.replicable, m.source, MappingProxyType(m.options))
@@ -160,7 +160,7 @@ def make_learner(name: str, **options: Any) -> ReprlLearner | Baseline:
         with each baseline.
     """
     if name == OURS:
-        samples = options.pop("samples", None)
+        samples = None if options.get("rule") == "paper" else options.pop("samples", None)
         return ReprlLearner(make_settings(options), samples)
     if not isinstance(name, str) or name not in _METHODS:
         names = [OURS, *_METHODS]

@@ -11,30 +11,31 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.coupling.spec import JOINT, CouplingSpec
-from reprl.errors import InputError, check_array, check_distribution, check_int
+from reprl.coupling.spec import COUPLINGS
+from reprl.errors import InputError, check_array, check_choice, check_distribution, check_int
 from reprl.randomness import DataStream
 
 
 def race_disagreement(
-    first: ArrayLike, second: ArrayLike, stream: DataStream, *, coupling: CouplingSpec = JOINT, draws: int = 1024
+    first: ArrayLike, second: ArrayLike, stream: DataStream, *, coupling: str = "joint", draws: int = 1024
 ) -> float:
     """Estimate the probability, over the shared key, that `correlated_sample` gives two runs different choices.
 
     Both are (n, k) laws; half of the draws behind each sum are from each of them.
 
     Guarantee:
-        Exact for "product" (row by row) and for equal laws; otherwise an estimate whose error is of order 1/√draws per
-        block, its weights being bounded by 2.
+        Exact for "product" (row by row) and for equal laws; otherwise an estimate whose error is of order 1/√draws, its
+        weights being bounded by 2.
 
     Randomness:
         Words 0, 1, … of the stream.
     """
+    check_choice("coupling", coupling, COUPLINGS)
     p, q = _laws("first", first), _laws("second", second)
     if p.shape != q.shape:
         raise InputError(f"both products must have one shape, got {p.shape} and {q.shape}")
     n, k = p.shape
-    if coupling.method == "product":
+    if coupling == "product":
         apart = np.abs(p - q).sum(axis=1) / 2.0 if k == 2 else 1.0 - _row_agreement(p, q)
         return float(1.0 - np.prod(1.0 - apart))
     draws = check_int("draws", draws, 2, 2**24)
@@ -44,10 +45,7 @@ def race_disagreement(
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = np.log(q) - np.log(p)
     ratios = gain[np.arange(n), chosen]
-    agree = 1.0
-    for part in coupling.blocks(n):
-        agree *= _agreement(ratios[:, part].sum(axis=1))
-    return max(0.0, 1.0 - agree)
+    return max(0.0, 1.0 - _agreement(ratios.sum(axis=1)))
 
 
 def _choose(laws: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -61,7 +59,7 @@ def _choose(laws: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray
 
 
 def _agreement(ratio: NDArray[np.float64]) -> float:
-    """Evaluate the formula of the module for one block, from log Q/P of draws of which half are from each law.
+    """Evaluate the formula of the module from log Q/P of draws of which half are from each law.
 
     ±inf where only one law goes. A way that neither goes is never drawn.
     """

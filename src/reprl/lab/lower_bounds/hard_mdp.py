@@ -20,8 +20,8 @@ from reprl.guarantee import Guarantee
 from reprl.lab.lower_bounds.problems import Algorithm, Vector, sign_excess
 from reprl.lab.lower_bounds.simulation import SimulatedEpisodes, SimulatedParallel, as_table, episode_vectors
 from reprl.lab.lower_bounds.sources import VectorSource, check_biases, check_dimension
+from reprl.learning.full import run_paper
 from reprl.learning.learner import ReprlLearner
-from reprl.learning.practical_parallel import run_generative
 from reprl.mdp.catalogue import hard_instance
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
@@ -82,22 +82,21 @@ def signs_from_learner(
 def signs_from_reprl(learner: ReprlLearner, *, n_states: int, horizon: int, n_actions: int = 2) -> Algorithm:
     """Turn the paper's learner from parallel samples into a solver of sign-one-way marginals; see signs_from_learner.
 
-    The learner has access="generative" and rule="sampled", and its settings fix its number of calls.
+    The learner has access="generative" and rule="paper", and is not boosted.
 
     Guarantee:
         What the learner itself promises at its settings, status included, ε scaled by 3/H.
     """
     asked = learner.settings if isinstance(learner, ReprlLearner) else None
-    if asked is None or (asked.access, asked.rule) != ("generative", "sampled"):
+    if asked is None or (asked.access, asked.rule) != ("generative", "paper") or asked.boosted:
         raise InputError(
-            f"learner must be a reprl learner with access='generative' and rule='sampled', got {quote(learner)}"
+            f"learner must be a reprl learner with access='generative' and rule='paper', not boosted, got "
+            f"{quote(learner)}"
         )
-    if asked.paper.full or (asked.calls is None and asked.constants == "practical"):
-        raise InputError("learner must have a size fixed beforehand, by calls or constants='paper' and shape='direct'")
     public = make_hard_mdp(np.zeros(n_states * horizon), n_states=n_states, n_actions=n_actions)
     # The learner computes what it can prove from sample sizes alone, so a run on the public MDP has the same guarantee.
     rehearsal = GenerativeModel(public, 0)
-    guarantee = run_generative(rehearsal, SharedKey(0), learner.settings).guarantee
+    guarantee = run_paper(rehearsal, SharedKey(0), asked).guarantee
     calls = rehearsal.ledger.calls
     sizes = {"n_states": n_states, "horizon": horizon, "n_actions": n_actions}
     return signs_from_learner(learner, guarantee=guarantee, calls=calls, **sizes)

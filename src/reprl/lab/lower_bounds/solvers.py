@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from reprl.coupling.correlated import correlated_sample
 from reprl.coupling.mechanisms import MECHANISMS, compact
 from reprl.coupling.rounding import round_vector
-from reprl.coupling.spec import DEFAULT_BLOCK, METHODS, CouplingSpec
+from reprl.coupling.spec import COUPLINGS
 from reprl.errors import InputError, check_choice, check_int, check_probability, check_real
 from reprl.guarantee import Guarantee
 from reprl.lab.lower_bounds.problems import Algorithm, Vector, check_hypotheses
@@ -47,7 +47,6 @@ def plan_signs(
     delta: float,
     target: str = "every",
     coupling: str = "joint",
-    block: int = DEFAULT_BLOCK,
 ) -> SignPlan:
     """Return the sample size and the gap of `sign_solver`.
 
@@ -56,14 +55,14 @@ def plan_signs(
     6ε.
 
     Guarantee:
-        m = ⌈8π²·n·B/(ρ·gap)²⌉ with B blocks ("product": 2π²n²/(ρ·gap)²). Proof: docs/proofs/lower-bounds.md §1.
+        m = ⌈8π²·n/(ρ·gap)²⌉ ("product": 2π²n²/(ρ·gap)²). Proof: docs/proofs/lower-bounds.md §1.
     """
     n = check_int("n", n, 1, 10**6)
     epsilon = check_real("epsilon", epsilon, 0.0, 2.0, open_high=False)
     rho, delta = check_probability("rho", rho), check_probability("delta", delta)
     target = check_choice("target", target, TARGETS)
-    spec = CouplingSpec(check_choice("coupling", coupling, METHODS), block)
-    weight = 2.0 * math.pi**2 * n * n if coupling == "product" else 8.0 * math.pi**2 * n * spec.count(n)
+    check_choice("coupling", coupling, COUPLINGS)
+    weight = 2.0 * math.pi**2 * n * n if coupling == "product" else 8.0 * math.pi**2 * n
     log = math.log(2.0 * n / delta) if target == "every" else math.log(2.0 / delta)
     share = min(1.0, MEAN_LOSS + math.sqrt(log / (2.0 * n))) if target == "average" else 1.0
     # Sampling error in units of ρ·gap, at the m below: of one coordinate at worst, or of all on average.
@@ -80,7 +79,6 @@ def sign_solver(
     delta: float,
     target: str = "every",
     coupling: str = "joint",
-    block: int = DEFAULT_BLOCK,
     samples: int | None = None,
 ) -> Algorithm:
     """Solve sign-one-way marginals, from Rad(p) to v in {±1}ⁿ; keywords as in `plan_signs`, and the vectors to draw.
@@ -91,8 +89,8 @@ def sign_solver(
     Randomness:
         Shared, at key.derive("signs", "arms"). Data: one batch of the source.
     """
-    plan = plan_signs(n, epsilon=epsilon, rho=rho, delta=delta, target=target, coupling=coupling, block=block)
-    decision = Decision(mechanism="compact", coupling=coupling, block=block, rounding="none")
+    plan = plan_signs(n, epsilon=epsilon, rho=rho, delta=delta, target=target, coupling=coupling)
+    decision = Decision(mechanism="compact", coupling=coupling, rounding=False)
 
     def run(key: SharedKey, source: VectorSource, m: int) -> Vector:
         # multi_best_arm spends half its accuracy on the mechanism: the gap is half of what it is asked for.

@@ -1,6 +1,6 @@
 """The fewest episodes at which a run of the paper's algorithm is proven, as far as docs/proofs/whole.md goes.
 
-The algorithm is the paper's without boosting: exploration runs tier by tier, whose records are all kept, sets drawn
+The algorithm is the paper's without boosting: exploration runs whose records are all kept, one set drawn
 jointly, `compact` laws drawn jointly, values rounded jointly, pessimism. What the paper bounds with high probability
 and a union, and then boosts, is bounded in expectation here. Nothing is left open: every constant is written there.
 """
@@ -16,12 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import InputError, check_int, check_probability, check_real
+from reprl.errors import InputError, check_int, check_real
 from reprl.paper.runs import Exploration
 
 _SHARES = (0.05, 0.1, 0.15, 0.25, 0.35, 0.45, 0.55)
 _WINDOWS = (0.16, 0.2, 0.23, 0.26, 0.28, 0.3, 0.32)
-_MOST_TIERS = 4
 _FAILED = 0.01
 """ι·H as a share of λ̄."""
 
@@ -53,29 +52,28 @@ class Problem(NamedTuple):
         return math.pi * (math.sqrt(arms) * (self.horizon + later) + math.sqrt(self.n_actions) * later)
 
 
-class Sharp(NamedTuple):
-    """Sizes with which a run is proven before its first episode; tiers 1 … L−1."""
+class Sizes(NamedTuple):
+    """Sizes of a run with one tier that is decided."""
 
-    episodes: float
-    """Σ N_ℓ·K_ℓ."""
-    runs: tuple[int, ...]
-    """N: exploration runs of each tier."""
-    lengths: tuple[int, ...]
+    runs: int
+    """N: exploration runs."""
+    length: int
     """K: episodes of one run."""
-    quotas: tuple[int, ...]
+    quota: int
     """q: records of every action below which a state is under-explored."""
-    windows: tuple[float, ...]
+    window: float
     """g: window of the compact laws, and width of the rounding."""
-    noises: tuple[float, ...]
+    noise: float
     """ν: what the error of every mean stays below; pessimism is g + ν."""
-    reach: tuple[float, ...]
-    """λ: what K episodes leave under-explored is visited no more than this, in expectation."""
+    failure: float
+    """ι of an exploration run."""
     failures: tuple[float, float, float]
-    """δ₁ (noise), δ₂ (starved states), δ₃ (visits of tiers above 1)."""
+    """δ₁ (noise), δ₂ (starved states), δ₃ (visits of what is ignored)."""
 
-    def iota(self, horizon: int) -> tuple[float, ...]:
-        """ι of a run of each tier: the share of λ that `episodes_for` leaves for runs that fail."""
-        return tuple(_FAILED * reach / horizon for reach in self.reach)
+    @property
+    def episodes(self) -> int:
+        """Episodes of all runs."""
+        return self.runs * self.length
 
 
 def visits_left(n_states: int, n_actions: int, horizon: int, episodes: float, failure: float) -> float:
@@ -125,91 +123,44 @@ def _least(enough: Callable[[float], bool], asked: object) -> int:
 
 
 def disagreement(problem: Problem, runs: float, quota: float, window: float) -> float:
-    """Bound the probability that a tier parts two runs: its set, an action or a value (docs/proofs/whole.md §2, §3)."""
+    """Bound the probability that two runs differ: in the set, an action or a value (docs/proofs/whole.md §2, §3)."""
     sets = 2.0 * math.sqrt(2.0 * math.log(2.0) * problem.fractional / (2.0 * runs - 1.0))
     return sets + problem.turn / window / math.sqrt(2.0 * quota * runs)
 
 
-def noise(problem: Problem, tiers: int, records: float, delta_noise: float, delta_starved: float) -> float:
+def noise(problem: Problem, records: float, delta_noise: float, delta_starved: float) -> float:
     """Bound the error of every mean, q·N = records (docs/proofs/whole.md §4)."""
-    cells = problem.fractional * (tiers - 1)
-    fewest = max(1.0, records * delta_starved / cells)
-    log = math.log(2.0 * problem.n_actions * cells / delta_noise)
+    fewest = max(1.0, records * delta_starved / problem.fractional)
+    log = math.log(2.0 * problem.n_actions * problem.fractional / delta_noise)
     return problem.horizon * math.sqrt(log / (2.0 * fewest))
 
 
 @lru_cache
-def sharp_episodes(
-    n_states: int,
-    n_actions: int,
-    horizon: int,
-    *,
-    epsilon: float,
-    rho: float = 0.1,
-    delta: float = 0.1,
-    most_tiers: int = _MOST_TIERS,
-) -> Sharp:
-    """Return the fewest episodes, over tiers and over ways to share out ε and δ, at which a run is proven.
-
-    ε is an accuracy in (0, H), ρ the disagreement, δ the failure. most_tiers counts the ignored tier: 2 for one tier
-    that is decided.
+def proven_sizes(problem: Problem) -> Sizes:
+    """Return the fewest episodes, over ways to share out ε and δ, at which a run is proven.
 
     Guarantee:
-        A run with these sizes, joint coupling, records kept and vector rounding is ρ-replicable and ε-optimal with
+        A run with these sizes, joint coupling, records kept and rounded values is ρ-replicable and ε-optimal with
         probability 1 − δ on every MDP of these sizes with one start: docs/proofs/whole.md.
     """
-    problem = Problem(
-        check_int("n_states", n_states, 1),
-        check_int("n_actions", n_actions, 2),
-        check_int("horizon", horizon, 1),
-        check_real("epsilon", epsilon, 0.0, float(horizon)),
-        check_probability("rho", rho),
-        check_probability("delta", delta),
-    )
-    found = [
-        _sizes(problem, tiers, ignored, window, markov)
-        for tiers in range(2, check_int("most_tiers", most_tiers, 2, _MOST_TIERS) + 1)
-        for ignored, window, markov in product(_SHARES, _WINDOWS, (0.5, 0.6, 0.7, 0.8))
-    ]
-    return min(found, key=lambda one: one.episodes)
+    check_int("n_actions", problem.n_actions, 2)
+    check_real("epsilon", problem.epsilon, 0.0, float(problem.horizon))
+    found = [_sizes(problem, *shares) for shares in product(_SHARES, _WINDOWS, (0.5, 0.6, 0.7, 0.8))]
+    return min(found, key=lambda one: float(one.episodes))
 
 
-def _sizes(problem: Problem, tiers: int, ignored: float, window: float, markov: float) -> Sharp:
-    """Sizes for L tiers: a share of ε for what is ignored, one of a tier's for its window, one of δ for visits."""
-    decided = tiers - 1
+def _sizes(problem: Problem, ignored: float, window: float, markov: float) -> Sizes:
+    """Sizes for a share of ε for what is ignored, one of the rest for the window, one of δ for visits."""
     visits_delta = markov * problem.delta
     noise_delta = 0.15 * (problem.delta - visits_delta)  # enters by its logarithm alone
     starved = 0.85 * (problem.delta - visits_delta)
-    last = ignored * problem.epsilon * visits_delta / problem.horizon
-    reach = [last ** (tier / decided) for tier in range(1, tiers)]  # geometric, from 1 visit to the last
-    reach[-1] = last
-    share = (1.0 - ignored) * problem.epsilon / decided
-    runs, quotas, windows, noises, lengths = [], [], [], [], []
-    for tier in range(1, tiers):
-        # Tier 1 is visited at most H times, tier ℓ ≥ 2 at most λ_{ℓ−1}/δ₃ times.
-        often = float(problem.horizon) if tier == 1 else reach[tier - 2] / visits_delta
-        loss = min(float(problem.horizon), share / often)
-        length, failure = episodes_for(problem.n_states, problem.n_actions, problem.horizon, reach[tier - 1])
-        quota = find_quota(problem, length, failure)
-        gap = window * loss
-        left = (loss - 3.0 * gap) / 4.0
-        needed = _fewest_runs(problem, tiers, quota, gap, left, (noise_delta, starved))
-        runs.append(needed)
-        lengths.append(length)
-        quotas.append(quota)
-        windows.append(gap)
-        noises.append(noise(problem, tiers, float(quota) * needed, noise_delta, starved))
-    total = float(sum(n * k for n, k in zip(runs, lengths, strict=True)))
-    return Sharp(
-        total,
-        tuple(runs),
-        tuple(lengths),
-        tuple(quotas),
-        tuple(windows),
-        tuple(noises),
-        tuple(reach),
-        (noise_delta, starved, visits_delta),
-    )
+    reach = ignored * problem.epsilon * visits_delta / problem.horizon
+    loss = min(float(problem.horizon), (1.0 - ignored) * problem.epsilon / problem.horizon)
+    length, failure = episodes_for(problem.n_states, problem.n_actions, problem.horizon, reach)
+    quota, gap = find_quota(problem, length, failure), window * loss
+    runs = _fewest_runs(problem, quota, gap, (loss - 3.0 * gap) / 4.0, (noise_delta, starved))
+    error = noise(problem, float(quota) * runs, noise_delta, starved)
+    return Sizes(runs, length, quota, gap, error, failure, (noise_delta, starved, visits_delta))
 
 
 def find_quota(problem: Problem, length: float, failure: float) -> int:
@@ -218,24 +169,22 @@ def find_quota(problem: Problem, length: float, failure: float) -> int:
     return max(problem.horizon, math.floor(problem.horizon * _logarithm(*sizes, length, failure)))
 
 
-def _fewest_runs(
-    problem: Problem, tiers: int, quota: int, window: float, left: float, failures: tuple[float, float]
-) -> int:
-    """The fewest runs at which a tier keeps its share of ρ, and the sampling error what is left of its loss.
+def _fewest_runs(problem: Problem, quota: int, window: float, left: float, failures: tuple[float, float]) -> int:
+    """The fewest runs at which ρ is kept, and the sampling error is what is left of the loss.
 
     Both conditions are solved for N, up to the 1 of 2N − 1 and rounding, which the loop makes good.
     """
-    share, cells = problem.rho / (tiers - 1), problem.fractional * (tiers - 1)
     turned = 2.0 * math.sqrt(2.0 * math.log(2.0) * problem.fractional) + problem.turn / window / math.sqrt(quota)
     known = problem.horizon / left
-    records = known * known * math.log(2.0 * problem.n_actions * cells / failures[0]) / 2.0
-    parted, erred = 0.5 * (turned / share) * (turned / share), records * cells / (quota * failures[1])
+    records = known * known * math.log(2.0 * problem.n_actions * problem.fractional / failures[0]) / 2.0
+    parted = 0.5 * (turned / problem.rho) * (turned / problem.rho)
+    erred = records * problem.fractional / (quota * failures[1])
     if not math.isfinite(parted + erred):
         raise InputError(f"these settings need more episodes or runs than a float can hold: {problem}")
     runs = max(1, math.ceil(0.999999999 * max(parted, erred if records > 1.0 else 1.0)))
     while (
-        disagreement(problem, runs, quota, window) > share
-        or noise(problem, tiers, float(quota) * runs, *failures) > left
+        disagreement(problem, runs, quota, window) > problem.rho
+        or noise(problem, float(quota) * runs, *failures) > left
     ):
         runs += max(1, runs >> 30)
     return runs
@@ -246,43 +195,26 @@ def _fewest_runs(
 _MOST_RUNS = 10**6
 
 
-class PairSizes(NamedTuple):
-    """Sizes of one run of a pair by episodes: one tier, `compact` laws and rounding of one width."""
-
-    runs: int
-    """N."""
-    length: int
-    """K: episodes of a run. ρ does not depend on it; the certified loss does."""
-    quota: int
-    """q: records of every action below which a state is under-explored. ρ holds for every q."""
-    window: float
-    """g = w: of the compact laws and of the rounding."""
-    noise: float
-    """ν₀: what the error of every mean must stay below; pessimism is g + ν₀."""
-    failure: float
-    """ι of an exploration run: all N of them are good except with probability 0.1·δ."""
-    rho: float
-    """What is proven of two runs."""
-
-
-def pair_sizes(problem: Problem, window: float, length: int, quota: int | None = None) -> PairSizes:
-    """Return the fewest runs N at which two runs part with probability at most ρ, whatever the world.
+def certified_sizes(problem: Problem, window: float, length: int, quota: int | None = None) -> Sizes:
+    """Return the fewest runs N at which two runs differ with probability at most ρ, whatever the environment.
 
     quota is None for ⌊Hℓ⌋, the largest for which V₁ bounds what is left under-explored without a factor.
 
     Guarantee:
-        docs/proofs/whole.md §6: ρ = 2√(2 ln 2·F/(2N − 1)) + turn/(g·√(2qN)).
+        docs/proofs/whole.md §6: ρ = 2√(2 ln 2·F/(2N − 1)) + turn/(g·√(2qN)). All N runs are good except with
+        probability 0.1·δ.
     """
     failure = 0.1 * problem.delta / _MOST_RUNS
     quota = find_quota(problem, length, failure) if quota is None else check_int("quota", quota, 1, length)
     runs = _least(lambda n: disagreement(problem, n, quota, window) <= problem.rho, problem)
     if runs > _MOST_RUNS:
         raise InputError(f"window must be larger: {window:g} asks for {runs} runs, at most {_MOST_RUNS} are allowed")
-    return PairSizes(runs, length, quota, window, 0.04 * window, failure, disagreement(problem, runs, quota, window))
+    failures = (0.1 * problem.delta, 0.0, 0.8 * problem.delta)
+    return Sizes(runs, length, quota, window, 0.04 * window, failure, failures)
 
 
 def certified_loss(
-    problem: Problem, sizes: PairSizes, found: Exploration, ignored: NDArray[np.bool_], start: int
+    problem: Problem, sizes: Sizes, found: Exploration, ignored: NDArray[np.bool_], start: int
 ) -> float | None:
     """Bound what a run's policy loses, from its own data; None if a mean is not known well enough.
 
@@ -292,7 +224,7 @@ def certified_loss(
     Guarantee:
         With probability at least 1 − δ over the run: docs/proofs/whole.md §6.
     """
-    visits, rest = 0.8 * problem.delta, 0.1 * problem.delta
+    rest, _, visits = sizes.failures
     left = np.arange(problem.horizon, 0, -1.0)[:, None]  # what a step and those after it can pay
     fewest = np.where(ignored, np.inf, found.counts.visits.min(axis=2).astype(float))
     means = 2.0 * problem.n_actions * problem.fractional
@@ -302,6 +234,6 @@ def certified_loss(
     value = found.first_value / min(1.0, math.sqrt(find_quota(problem, sizes.length, sizes.failure) / sizes.quota))
     reached = ignored.copy()
     reached[0] &= np.arange(problem.n_states) == start
-    cover = sum(float(value[found.missed[:, h, s] > 0].min()) for h, s in np.argwhere(reached))
+    cover = sum(float(value[found.missed[:, h, s]].min()) for h, s in np.argwhere(reached))
     reach = min(float(value.mean()) / visits, cover)
     return problem.horizon * (3.0 * sizes.window + 4.0 * sizes.noise + reach)
