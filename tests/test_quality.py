@@ -66,8 +66,8 @@ def test_the_default_is_a_quality_and_the_paper_s_rule_keeps_its_epsilon():
             {"quality": 0.9, "epsilon": 0.1},
             "quality must be left out where epsilon is given, got quality=0.9 and epsil",
         ),
-        ({"quality": 0.9, "rule": "sampled"}, "quality must be left out unless rule='canonical', got 0.9"),
-        ({"baseline": [0], "rule": "sampled"}, r"baseline must be left out unless rule='canonical', got \[0\]"),
+        ({"quality": 0.9, "rule": "paper"}, "quality must be left out unless rule='canonical', got 0.9"),
+        ({"baseline": [0], "rule": "paper"}, r"baseline must be left out unless rule='canonical', got \[0\]"),
         ({"baseline": [0, 1]}, r"baseline must have shape \(H, S\) = \(3, 1\) or \(S,\), got \(1, 2\)"),
         ({"baseline": [[0], [1]]}, r"baseline must have shape \(H, S\) = \(3, 1\) or \(S,\), got \(2, 1\)"),
         ({"baseline": [[[0]]]}, r"baseline: must be a policy, .* got \[\[\[0\]\]\]"),
@@ -323,7 +323,7 @@ def test_a_baseline_is_read_from_a_file(tmp_path: Path, capsys: pytest.CaptureFi
     [
         (["--epsilon", "0.2"], "quality must be left out where epsilon is given"),
         (["--quality", "2"], "quality must lie in (0, 1), got 2"),
-        (["--rule", "sampled"], "quality must be left out unless rule='canonical', got 0.5"),
+        (["--rule", "paper"], "quality must be left out unless rule='canonical', got 0.5"),
         (["--baseline", "up"], "baseline: action must name actions among"),
         (["--baseline", "7"], "baseline: action must be a whole number from 0 to 1, got 7"),
         (["--baseline", "missing.json"], "missing.json"),
@@ -340,11 +340,7 @@ def test_commands_refuse_a_bad_goal(
     assert shown.err.count("\n") == 1
 
 
-def test_plan_and_compare_take_a_quality(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "-S", "4", "-A", "2", "-H", "3", "--quality", "0.8", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert (document["quality"], document["epsilon"]) == (0.8, PAPER_EPSILON)
-    assert "quality 0.8" in document["rows"][0]["algorithm"]
+def test_compare_takes_a_quality(capsys: pytest.CaptureFixture[str]) -> None:
     limits = ["--learner", "greedy", "--limit", "1000", "--pairs", "2", "--json"]
     assert main(["compare", "river-swim-v0", "--quality", "0.8", *limits]) == 0
     document = json.loads(capsys.readouterr().out)
