@@ -86,7 +86,6 @@ def test_a_recipe_says_everything_that_two_teams_share(result):
     assert document["environment"]["digest"] == reprl.make("gridworld-v0", horizon=3, size=2, slip=0.1).digest
     settings = {**Settings(**OPTIONS).to_dict(), "stationary": False}
     assert document["settings"] == settings
-    assert document["resolved"] == {"coupling": "joint", "block": 20, "partition": None}
     assert (document["shared_seed"], document["stream_version"]) == (7, STREAM_VERSION)
     assert document["package_version"] == reprl.__version__
     assert "data_seed" not in result.recipe.to_json()
@@ -144,9 +143,9 @@ EDITS = [
     (("settings", "baseline"), [[0, 0, 0, 0]], "recipe settings.baseline must be left out unless rule='canonical'"),
     (("settings", "epsilon"), 4, "recipe settings.epsilon must lie in \\(0, 3\\].* got 4"),
     (("settings", "rho"), 0, "recipe settings.rho must lie in \\(0, 1\\), got 0"),
-    (("settings", "coupling"), "best", "recipe settings.coupling must be one of auto, .* got 'best'"),
-    (("settings", "block"), True, "recipe settings.block must be a whole number .* got True"),
-    (("settings", "calls"), 1.5, "recipe settings.calls must be a whole number .* got 1.5"),
+    (("settings", "coupling"), "best", "recipe settings.coupling must be one of joint, product; got 'best'"),
+    (("settings", "boosted"), 1, "recipe settings.boosted must be True or False, got 1"),
+    (("settings", "samples"), 1.5, "recipe settings.samples must be a whole number .* got 1.5"),
     (("settings", "preference"), "shared", "recipe settings.preference must be left out unless rule='canonical'"),
     (("settings", "rule"), "best", "recipe settings.rule must be one of canonical, paper; got 'best'"),
     (("candidate",), [], "recipe candidate must be an object .* got \\[\\]"),
@@ -163,9 +162,6 @@ EDITS = [
     (("environment", "options", "horizon"), 3, "recipe environment.options must not hold .* got 'horizon'"),
     (("environment", "n_states"), 0, "recipe environment.n_states must be a whole number .* got 0"),
     (("environment", "digest"), "abc", "recipe environment.digest must be 64 hexadecimal digits, got 'abc'"),
-    (("resolved", "coupling"), "blocked", "recipe resolved.coupling must be 'joint', as this release chooses, got"),
-    (("resolved", "block"), 21, "recipe resolved.block must be 20, .* got 21"),
-    (("resolved", "partition"), {}, "recipe resolved.partition must be None, .* got {}"),
 ]
 
 
@@ -577,9 +573,11 @@ def test_the_data_seed_is_committed_to_and_never_shown(result):
 
 def test_visits_beyond_64_bits_stay_exact():
     mdp = reprl.make("gridworld-v0", horizon=1, size=2)
-    result = reprl.learn(mdp, shared_seed=1, data_seed=1, rule="paper", constants="scaled", samples=16 * 2**61)
+    result = reprl.learn(mdp, shared_seed=1, data_seed=1, rule="paper", epsilon=6.5e-5)
+    assert result.constants is not None
+    assert 4 * result.constants.calls > 2**63
     receipt = Receipt.from_json(result.receipt.to_json())
-    assert receipt.visits.tolist() == [[4 * 2**61] * 4]
+    assert receipt.visits.tolist() == [[4 * result.constants.calls] * 4]
 
 
 RECEIPT_EDITS = [

@@ -354,10 +354,10 @@ def test_an_error_in_a_pair_that_is_not_needed_is_not_seen():
         reprl.audit(small, fails_late, workers=2, **{**options, "sequential": False})
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_reprl_takes_a_budget_like_its_rivals(rule):
+@pytest.mark.parametrize("options", [{}, {"rule": "paper", "constants": "scaled"}], ids=RULES)
+def test_reprl_takes_a_budget_like_its_rivals(options):
     small = reprl.make("gridworld-v0", 2, size=2)
-    report = reprl.audit(small, "reprl", pairs=2, samples=32_000, access="generative", rule=rule, seed=1)
+    report = reprl.audit(small, "reprl", pairs=2, samples=32_000, access="generative", seed=1, **options)
     assert report.samples == 32_000
     assert report.learner == "reprl"
 

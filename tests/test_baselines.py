@@ -92,15 +92,17 @@ def test_reprl_within_a_budget_draws_what_it_pays_for(rule: str) -> None:
 
 
 def test_reprl_refuses_a_budget_that_pays_for_nothing() -> None:
-    for rule, least in (("sampled", r"\d+, one exploration run"), ("canonical", r"3, one episode")):
-        few = make_learner("reprl", access="episodic", rule=rule, samples=2)
-        with pytest.raises(reprl.ReprlError, match=rf"samples must be at least {least}, got 2"):
-            few(reprl.EpisodicModel(small(), 0), reprl.SharedKey(0))
-        few = make_learner("reprl", access="generative", rule=rule, samples=23)
-        with pytest.raises(reprl.ReprlError, match=r"samples must be at least 24, one parallel call, got 23"):
-            few(reprl.GenerativeModel(small(), 0), reprl.SharedKey(0))
-    with pytest.raises(reprl.ReprlError, match="samples must be None for reprl"):
-        make_learner("reprl", access="episodic", rule="sampled", constants="paper", samples=1000)
+    few = make_learner("reprl", access="episodic", samples=2)
+    with pytest.raises(reprl.ReprlError, match=r"samples must be at least 3, one episode, got 2"):
+        few(reprl.EpisodicModel(small(), 0), reprl.SharedKey(0))
+    few = make_learner("reprl", access="generative", samples=23)
+    with pytest.raises(reprl.ReprlError, match=r"samples must be at least 24, one parallel call, got 23"):
+        few(reprl.GenerativeModel(small(), 0), reprl.SharedKey(0))
+    few = make_learner("reprl", rule="paper", constants="scaled", samples=24)
+    with pytest.raises(reprl.ReprlError, match=r"samples must pay for at least \d+ parallel calls, .*, got 1"):
+        few(reprl.GenerativeModel(small(), 0), reprl.SharedKey(0))
+    with pytest.raises(reprl.ReprlError, match="samples must be left out unless constants='scaled', got 1000"):
+        make_learner("reprl", rule="paper", samples=1000)
 
 
 def test_reprl_takes_the_options_of_its_rule_alone() -> None:
@@ -108,10 +110,10 @@ def test_reprl_takes_the_options_of_its_rule_alone() -> None:
     assert isinstance(asked, ReprlLearner)
     assert asked.settings.preference == (2, 0, 1)
     with pytest.raises(reprl.ReprlError, match="preference must be left out unless rule='canonical'"):
-        make_learner("reprl", rule="sampled", preference="shared")
-    with pytest.raises(reprl.ReprlError, match="coupling must be left out unless rule='sampled', got 'joint'"):
-        make_learner("reprl", coupling="joint")
-    with pytest.raises(reprl.ReprlError, match="rule must be one of canonical, sampled; got 'canonic'"):
+        make_learner("reprl", rule="paper", preference="shared")
+    with pytest.raises(reprl.ReprlError, match="coupling must be left out unless rule='paper', got 'product'"):
+        make_learner("reprl", coupling="product")
+    with pytest.raises(reprl.ReprlError, match="rule must be one of canonical, paper; got 'canonic'"):
         make_learner("reprl", rule="canonic")
 
 

@@ -23,6 +23,7 @@ from reprl.lab.lower_bounds.problems import Algorithm
 from reprl.lab.lower_bounds.simulation import PaddedSource
 from reprl.learning.learner import learner
 from reprl.randomness import SharedKey
+from reprl.sources.parallel import GenerativeModel
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 
 ROOT = SharedKey(20250918)
@@ -246,11 +247,17 @@ def below(excess: Any) -> Any:
 STATES, HORIZON = 4, 3
 
 
+def call_cost(n_actions: int) -> int:
+    """Samples of a parallel call of the hard MDP."""
+    public = hard.make_hard_mdp(np.zeros(STATES * HORIZON), n_states=STATES, n_actions=n_actions)
+    return int(GenerativeModel(public, 0).samples_per_call)
+
+
 def rl_solver(epsilon: float, rho: float) -> Algorithm:
     """The paper's learner through the hard MDP, at a size that replicates."""
     settings: dict[str, Any] = {"epsilon": epsilon * HORIZON / 3, "rho": rho, "delta": 0.01}
     return hard.signs_from_reprl(
-        learner(rule="paper", constants="scaled", samples=36 * 10**6, **settings),
+        learner(rule="paper", constants="scaled", samples=10**6 * call_cost(3), **settings),
         n_states=STATES,
         horizon=HORIZON,
         n_actions=3,
@@ -273,7 +280,7 @@ def test_the_rl_learner_solves_signs() -> None:
 def test_the_rl_learner_with_too_few_calls_does_not_replicate() -> None:
     """Negative control of the test above."""
     few = hard.signs_from_reprl(
-        learner(rule="paper", constants="scaled", epsilon=0.2, rho=0.2, delta=0.01, samples=200 * 24),
+        learner(rule="paper", constants="scaled", epsilon=0.2, rho=0.2, delta=0.01, samples=200 * call_cost(2)),
         n_states=STATES,
         horizon=HORIZON,
     )

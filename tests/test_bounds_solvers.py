@@ -249,7 +249,10 @@ BAD: list[tuple[Callable[[], Any], str]] = [
         lambda: solvers.plan_signs(4, epsilon=0.1, rho=0.1, delta=0.1, target="best"),
         "target must be one of every",
     ),
-    (lambda: solvers.plan_signs(4, epsilon=0.1, rho=0.1, delta=0.1, coupling="x"), "coupling must be one of joint, bl"),
+    (
+        lambda: solvers.plan_signs(4, epsilon=0.1, rho=0.1, delta=0.1, coupling="x"),
+        "coupling must be one of joint, product",
+    ),
     (lambda: solvers.sign_solver(4, epsilon=0.1, rho=0.1, delta=0.1, samples=0), "samples must be .*, got 0"),
     (
         lambda: solvers.sign_solver(4, epsilon=0.1, rho=0.1, delta=0.1)(ROOT, sources.rademacher([0.0], 1)),

@@ -157,7 +157,7 @@ def test_rehearsals_read_streams_of_their_own(monkeypatch: pytest.MonkeyPatch) -
         ({"preference": [0, 1, 1, 2]}, "preference must name every action once.*'a1', it comes 2 times"),
         ({"preference": [0, 1, 3]}, "preference must"),
         ({"preference": [0, 1, "up"]}, "preference must name actions among"),
-        ({"preference": [0, 1, 2], "rule": "sampled"}, "preference must be left out unless rule='canonical'"),
+        ({"preference": [0, 1, 2], "rule": "paper"}, "preference must be left out unless rule='canonical'"),
     ],
 )
 def test_settings_that_are_refused(options: dict[str, Any], words: str) -> None:

@@ -15,13 +15,14 @@ from experiments.lower_bounds.sweep import DELTA, LEARNER_HORIZON, REAL_LIMIT, E
 from reprl.coupling.correlated import correlated_sample
 from reprl.coupling.mechanisms import compact
 from reprl.lab.lower_bounds.disagreement import race_disagreement
-from reprl.lab.lower_bounds.hard_mdp import signs_from_reprl
+from reprl.lab.lower_bounds.hard_mdp import make_hard_mdp, signs_from_reprl
 from reprl.lab.lower_bounds.problems import cube_instance, sign_excess
 from reprl.lab.lower_bounds.solvers import plan_signs, sign_scores, sign_solver
 from reprl.lab.lower_bounds.sources import rademacher
 from reprl.learning.learner import learner
 from reprl.learning.settings import LearnOptions
 from reprl.randomness import DataStream, SharedKey
+from reprl.sources.parallel import GenerativeModel
 
 INSTANCES = SharedKey(20250917).derive("instances")
 STEPS = (0.7, 1.0, 1.4)
@@ -162,6 +163,7 @@ def learner_point(n_states: int, rho: float, epsilon: float, pairs: int) -> dict
     horizon, n = LEARNER_HORIZON, LEARNER_HORIZON * n_states
     centre = 5.0 * n * horizon / (rho * epsilon) ** 2
     sizes = [round(centre * step) for step in (0.25, 0.5, 1.0, 2.0, 4.0)]
+    unit = GenerativeModel(make_hard_mdp(np.zeros(n), n_states=n_states), 0).samples_per_call
     counts, vectors, worst = [], [], 0.0
     for k, calls in enumerate(sizes):
         settings: LearnOptions = {
@@ -170,7 +172,7 @@ def learner_point(n_states: int, rho: float, epsilon: float, pairs: int) -> dict
             "delta": DELTA,
             "rule": "paper",
             "constants": "scaled",
-            "samples": calls * n * 2,
+            "samples": calls * unit,
         }
         solver = signs_from_reprl(learner(**settings), n_states=n_states, horizon=horizon)
         different = 0

@@ -59,7 +59,7 @@ def describe_outcome(result: LearnResult, names: Environment) -> dict[str, Any]:
         "coverage": None if result.coverage is None else result.coverage._asdict(),
         "log": None if result.check is None else result.check.to_dict(),
         "decided_by": None if result.basis is None else result.basis.counts(),
-        "spread": result.spread,
+        "spread": None if result.spread is None else result.spread * names.scale,
         "every_policy_is_within_epsilon": result.met_by_all,
     }
 
