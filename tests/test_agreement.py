@@ -204,14 +204,6 @@ def test_a_run_promises_a_share_and_every_run_says_what_it_expects(tmp_path: Any
     assert strict.receipt.to_dict()["guarantee"]["promise"] == "strict"
 
 
-def test_pages_and_cards_name_the_kind_of_promise() -> None:
-    run = reprl.learn(world(1), agreement=0.9, access="generative", shared_seed=3, data_seed=4)
-    card = run._repr_html_()
-    assert "Approximate promise" in card
-    assert "take the same action at" in card
-    assert "same actions" in card
-
-
 def test_two_runs_that_differ_a_little_agree_and_in_much_do_not() -> None:
     from reprl.artifacts.verify import Promised, compare_policies
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import itertools
 import json
-import re
 from typing import Any
 
 import gymnasium
@@ -425,26 +424,6 @@ def render(report: AuditReport) -> str:
     stream = io.StringIO()
     report.show(Console(file=stream, width=160))
     return stream.getvalue()
-
-
-def test_the_page_names_cells_by_their_labels():
-    text = render(reprl.audit(GRID, greedy, 30, access="generative", seed=1))
-    assert "ρ = 0.1 rejected at level 0.05: greedy on gridworld-v0" in text
-    assert "If disagreement were ≤ 0.1, so many would differ with probability at most " in text
-    assert re.search(
-        r"^claim rejected +with probability at least 1 − ρ, two runs .* learn exactly the same policy",
-        text,
-        re.MULTILINE,
-    )
-    assert "0,0 start" in text
-    assert "exact tie" in text
-    assert "First divergence by stage" in text
-    quiet = render(reprl.audit(SMALL, lambda model, key: np.zeros((3, 4), int), 10, seed=1))
-    assert "not rejected" in quiet
-    assert re.search(r"^claim tested +with probability at least 1 − ρ, two runs ", quiet, re.MULTILINE)
-    assert "4 of 10 differing pairs would reject" in quiet
-    assert "First divergence by stage" not in quiet
-    assert "could reject; ask for more" in render(reprl.audit(SMALL, scatter, 1, seed=1))
 
 
 def test_progress_tells_every_pair():

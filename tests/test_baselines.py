@@ -19,7 +19,6 @@ from reprl.mdp.policy import Policy
 NAMES = [entry.name for entry in learners()]
 BASELINES = [name for name in NAMES if name != "reprl"]
 GENERATIVE = [e.name for e in learners() if e.access == ("generative",)]
-EPISODIC = [e.name for e in learners() if e.access == ("episodic",)]
 
 
 def small(starts: int = 1) -> reprl.TabularMDP:

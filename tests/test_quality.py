@@ -238,13 +238,6 @@ def test_the_goal_that_a_note_names_is_not_met_by_the_baseline(gain: float, qual
     assert 0.1 * gain <= gain
 
 
-def test_the_share_of_the_gain_is_rounded_down():
-    assert Worth(0.9999, 1.0, 0.0, "b").words == "0.9999; the best policy 1, the baseline (b) 0: 99.9 % of the gain"
-    assert Worth(1.0, 1.0, 0.0, "b").words.endswith(": 100 % of the gain")
-    assert Worth(0.5, 0.5, 0.5, "b").words == "0.5; the best policy 0.5, the baseline (b) 0.5"
-    assert Worth(0.5, 0.7, None, "b").words == "0.5; the best policy 0.7"
-
-
 # Screens
 
 
@@ -252,32 +245,6 @@ def test_the_share_of_the_gain_is_rounded_down():
 def run() -> Any:
     """A run at the default quality."""
     return reprl.learn(chain(0.2, 0.8), **FEW)
-
-
-def test_print_card_page_and_json_say_it(run: Any, tmp_path: Path) -> None:
-    earned = f"{run.value:.4g}"
-    assert f"earns {earned} (best {earned}, baseline {run.baseline_value:.4g})" in repr(run)
-    lowest = f"the baseline (always action 0) {run.baseline_value:.4g}"
-    words = f"{earned}; the best policy {earned}, {lowest}: 100 % of the gain"
-    assert words in card(run)
-    page = reprl.write_report(run, tmp_path / "run.html").read_text()
-    assert words in page
-    assert "of the gain of the best policy over always action 0" in page
-    run.save(tmp_path / "run")
-    stored: Any = reprl.load_run(tmp_path / "run")
-    assert words in card(stored)
-    assert stored.receipt.choice.baseline == run.choice.baseline
-    assert stored.receipt.choice.epsilon == run.epsilon
-    assert stored.receipt.guarantee == run.guarantee
-    assert stored.recipe.settings == run.settings
-
-
-def test_a_goal_that_every_policy_meets_is_said_on_every_screen(tmp_path: Path) -> None:
-    result = reprl.learn(chain(0.4, 0.5), epsilon=1.0, **FEW)
-    note = "every policy would do"
-    assert note in repr(result)
-    assert note in card(result)
-    assert note in reprl.write_report(result, tmp_path / "page.html").read_text()
 
 
 COMMAND = ["river-swim-v0", "--access", "generative", "--shared-seed", "7", "--quality", "0.5"]
