@@ -42,7 +42,6 @@ SECTIONS: dict[str, dict[str, str]] = {
         "quiet": "",
         "evidence": "",
         "exponents": "",
-        "icu-sepsis": "",
         "gallery": "",
     },
     "Reference": {"glossary": "", "audit": "", "peers": "", "paper-map": ""},

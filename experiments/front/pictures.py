@@ -20,8 +20,6 @@ Data = dict[str, Any]
 START, END = "<!-- tables: python -m experiments.front -->\n", "<!-- end of tables -->\n"
 SMALL = {"river-swim-v0": {"horizon": 12}, "gambler-v0": {"horizon": 12}}
 """Worlds drawn at other than their default size."""
-LEFT_OUT = ("icu-sepsis-v0",)
-"""Too large for one picture, and from an extra; docs/icu-sepsis.md has its own."""
 
 
 def draw(data: Data, folder: Path) -> None:
@@ -32,8 +30,7 @@ def draw(data: Data, folder: Path) -> None:
     agreement(data, folder / "agreement.svg")
     two_policies(data, folder / "two-policies.svg")
     for entry in reprl.catalogue():
-        if entry.id not in LEFT_OUT:
-            world(entry.id, folder / "worlds" / f"{entry.id}.svg")
+        world(entry.id, folder / "worlds" / f"{entry.id}.svg")
 
 
 class Bar(NamedTuple):

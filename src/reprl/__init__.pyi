@@ -69,7 +69,6 @@ from .search.policies import VectorPolicy as VectorPolicy
 from .search.settings import SearchSettings as SearchSettings
 from .sources.environment import make as make
 from .sources.episodes import EpisodicModel as EpisodicModel
-from .sources.gymnasium.boxes import discretize as discretize
 from .sources.gymnasium.model import GymnasiumModel as GymnasiumModel
 from .sources.gymnasium.model import from_gymnasium as from_gymnasium
 from .sources.gymnasium.model import to_gymnasium as to_gymnasium

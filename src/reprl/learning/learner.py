@@ -25,7 +25,7 @@ from reprl.learning.practical_episodic import practical_run, run_episodic
 from reprl.learning.practical_parallel import run_generative
 from reprl.learning.protocol import number_within
 from reprl.learning.result import LearnResult, Run
-from reprl.learning.search_opening import learn_by_search, wants_search
+from reprl.learning.search_opening import find_search, learn_by_search
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.interface import Interface
 from reprl.mdp.labels import RewardMap
@@ -99,7 +99,8 @@ def learn(
         refuse("for a recipe, which says it", **given, **options)
         how: dict[str, Any] = {"data_seed": data_seed, "max_samples": most, "workers": workers}
         return env.learn(checkpoint=checkpoint, progress=progress, certify=certify, **how)
-    if wants_search(env, learner, options):
+    search, opened = find_search(env, learner, options)
+    if search:
         refuse("for a search", candidate=candidate)
         return learn_by_search(
             env,
@@ -109,6 +110,7 @@ def learn(
             shared_seed=fresh_seed() if shared_seed is None else shared_seed,
             data_seed=_private_seed(data_seed, checkpoint),
             options=options,
+            opened=opened,
             max_samples=most,
             workers=workers,
             timeout=timeout,
@@ -116,7 +118,7 @@ def learn(
             progress=progress,
         )
     check_options(options)
-    world = open_environment(env, horizon, reward_range, discount)
+    world = open_environment(env, horizon, reward_range, discount, opened)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
     settings = make_settings(options, world).resolve_actions(world.labels.actions, world.n_actions)
     settings = resolve_baseline(settings, world)
@@ -126,7 +128,7 @@ def learn(
     )
     with (
         _closing(None if world is env else world),
-        fresh_model(world, settings.access, _private_seed(data_seed, checkpoint)) as model,
+        fresh_model(world, settings.access, _private_seed(data_seed, checkpoint), own=world is not env) as model,
         open_checkpoint(checkpoint, _work(world, chosen, key.seed, model.data_seed)) as kept,
         progress_bar(progress, "episodes") as tell,
     ):
