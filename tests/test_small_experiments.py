@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-import pytest
 
 from experiments.discounted import __main__ as discounted
-from experiments.icu_sepsis import __main__ as icu
 from experiments.runner import ROOT, Experiment
+from experiments.search import __main__ as search
 
 
 def stored(experiment: Experiment) -> dict[str, Any]:
@@ -35,29 +34,8 @@ def test_a_quick_pair_of_discounted_runs() -> None:
     assert all(row["sure"])
 
 
-def test_icu_runs_name_admissible_actions_only() -> None:
-    measured = stored(icu.EXPERIMENT)["measured"]
-    values = measured["baselines/20"]
-    least = values["best admissible"] - (1.0 - icu.QUALITY) * (values["best admissible"] - values["first admissible"])
-    runs = [row for found in measured.values() for row in found.get("teams", [])]
-    assert len(runs) == 8
-    for row in runs:
-        assert row["inadmissible"] == 0
-        assert row["status"] == "none" or row["value"] > least
-    for kind in ("parallel", "episodes"):
-        assert measured[kind]["alike"] >= icu.AGREEMENT
-        assert all(row["status"] == "rehearsed" for row in measured[kind]["teams"])
-
-
-def test_icu_baselines_are_those_of_the_package() -> None:
-    pytest.importorskip("icu_sepsis")
-    found = icu.baselines(20)
-    assert found == pytest.approx(stored(icu.EXPERIMENT)["measured"]["baselines/20"])
-    assert found["worst"] < found["clinicians"] < found["best admissible"]
-
-
 def test_a_figure_does_not_depend_on_what_was_drawn_before(tmp_path: Path) -> None:
-    (tmp_path / "data.json").write_bytes((ROOT / "experiments" / "icu_sepsis" / "data.json").read_bytes())
+    (tmp_path / "data.json").write_bytes((ROOT / "experiments" / "search" / "data.json").read_bytes())
     with mpl.rc_context({"font.size": 40, "svg.fonttype": "none"}):
-        icu.EXPERIMENT.main(["--draw-only", "--out", str(tmp_path)], None)
-    assert (tmp_path / "icu-sepsis.svg").read_bytes() == (ROOT / "docs" / "figures" / "icu-sepsis.svg").read_bytes()
+        search.EXPERIMENT.main(["--draw-only", "--out", str(tmp_path)], None)
+    assert (tmp_path / "search.svg").read_bytes() == (ROOT / "docs" / "figures" / "search.svg").read_bytes()

@@ -57,6 +57,7 @@ def quoted(text: str) -> str:
 EXAMPLES = {
     "beyond_tables": ("same policy",),
     "published_network": ("same policy",),
+    "icu_sepsis": ("716 states: 0.792 survive",),
     "confirm_a_claim": ("controller: confirmed [certified]", "lazy: refuted [certified]"),
     "five_minutes": ("the same policy: True", "follows the recipe: True"),
     "audit_your_learner": ("q_learning 5 of 5 pairs differ", "reprl 0 of 3 pairs differ"),

@@ -41,7 +41,6 @@ SECTIONS: dict[str, dict[str, str]] = {
         "quiet": "",
         "evidence": "",
         "exponents": "",
-        "icu-sepsis": "",
     },
     "Reference": {"glossary": "", "audit": "", "peers": "", "paper-map": ""},
 }

@@ -23,7 +23,7 @@ from reprl.learning.certification import certify_run, check_apart
 from reprl.learning.full import run_paper
 from reprl.learning.protocol import number_within
 from reprl.learning.result import LearnResult, Run
-from reprl.learning.search_opening import learn_by_search, wants_search
+from reprl.learning.search_opening import find_search, learn_by_search
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.interface import Interface
 from reprl.mdp.labels import RewardMap
@@ -106,7 +106,8 @@ def learn(
         refuse("for a recipe, which says it", **given, **options)
         how: dict[str, Any] = {"data_seed": data_seed, "max_samples": most, "workers": workers}
         return env.learn(checkpoint=checkpoint, progress=progress, certify=certify, **how)
-    if wants_search(env, learner, options):
+    search, opened = find_search(env, learner, options)
+    if search:
         refuse("for a search", candidate=candidate)
         return learn_by_search(
             env,
@@ -116,6 +117,7 @@ def learn(
             shared_seed=fresh_seed() if shared_seed is None else shared_seed,
             data_seed=_private_seed(data_seed, checkpoint),
             options=options,
+            opened=opened,
             max_samples=most,
             workers=workers,
             timeout=timeout,
@@ -123,7 +125,7 @@ def learn(
             progress=progress,
         )
     check_options(options)
-    world = open_environment(env, horizon, reward_range, discount)
+    world = open_environment(env, horizon, reward_range, discount, opened)
     with _closing(None if world is env else world):
         return learn_as(
             world,
@@ -137,6 +139,7 @@ def learn(
             timeout=timeout,
             checkpoint=checkpoint,
             progress=progress,
+            own=world is not env,
         )
 
 
@@ -153,6 +156,7 @@ def learn_as(
     timeout: float | None,
     checkpoint: str | os.PathLike[str] | None,
     progress: bool | Progress,
+    own: bool = False,
 ) -> LearnResult:
     """Learn as ``learn`` does, in an environment that is open, with settings as recipes hold them."""
     began, workers = time.perf_counter(), _checked_workers(workers, certify, progress)
@@ -163,7 +167,7 @@ def learn_as(
     settings = settings.resolve_stationarity(world, certify=certify)
     chosen = ReprlLearner(settings, None, max_samples, candidate, certify)
     with (
-        fresh_model(world, settings.access, _private_seed(data_seed, checkpoint)) as model,
+        fresh_model(world, settings.access, _private_seed(data_seed, checkpoint), own=own) as model,
         open_checkpoint(checkpoint, _work(world, chosen, key.seed, model.data_seed)) as kept,
         progress_bar(progress, "episodes") as tell,
     ):
