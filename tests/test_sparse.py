@@ -185,8 +185,8 @@ def test_the_gambler_ties_and_only_stakes_what_is_there() -> None:
 
 
 def test_icu_sepsis_is_built_from_its_package() -> None:
-    pytest.importorskip("icu_sepsis", reason="examples/icu_sepsis.py reads the files of the package icu-sepsis")
-    example = runpy.run_path(str(Path(__file__).parent.parent / "examples" / "icu_sepsis.py"))
+    pytest.importorskip("icu_sepsis", reason="examples/sepsis.py reads the files of the package icu-sepsis")
+    example = runpy.run_path(str(Path(__file__).parent.parent / "examples" / "sepsis.py"))
     mdp = example["icu_sepsis"]()
     assert mdp.digest == "2b2323cc3e031f504f288acae8aa00f5817ba2aee0b93dff8ee853147de76bb2"
     assert mdp.evaluate(mdp.solve().policy) == pytest.approx(0.7922164100552752)

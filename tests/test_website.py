@@ -57,7 +57,7 @@ def quoted(text: str) -> str:
 EXAMPLES = {
     "beyond_tables": ("same policy",),
     "published_network": ("same policy",),
-    "icu_sepsis": ("716 states: 0.792 survive",),
+    "sepsis": ("716 states: 0.792 survive",),
     "confirm_a_claim": ("controller: confirmed [certified]", "lazy: refuted [certified]"),
     "five_minutes": ("the same policy: True", "follows the recipe: True"),
     "audit_your_learner": ("q_learning 5 of 5 pairs differ", "reprl 0 of 3 pairs differ"),
@@ -74,7 +74,9 @@ def test_every_example_is_run_here() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long) if name == "sepsis" else name for name in EXAMPLES]
+)
 def test_examples_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
