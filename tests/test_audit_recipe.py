@@ -230,29 +230,6 @@ def test_the_command_audits_a_recipe(path: Path, tmp_path: Path, capsys: pytest.
     assert "must hold tasks of this work" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--quality", "0.5"], "--quality must be left out for a recipe, which says it, got 0.5"),
-        (["-o", "quality=0.5"], "quality must be left out for a recipe, which says it, got 0.5"),
-        (["--learner", "greedy"], "--learner must be left out for a recipe, which says it, got 'greedy'"),
-        (["--target", "3"], "--target must be left out for a recipe, which says it, got 3.0"),
-        (["--reward-range", "0", "1"], "--env-option and --reward-range must come with --env, got (0.0, 1.0)"),
-        (["--env", "random-mdp-v0"], "the environment given must be the recipe's, with environment."),
-    ],
-)
-def test_the_command_refuses_what_the_recipe_says(
-    words: list[str], said: str, path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["audit", str(path), "--pairs", "2", *words]) == 2
-    assert said in capsys.readouterr().err
-
-
-def test_options_of_a_recipe_need_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["audit", "two-goals-v0", "--env", "plant.py:make"]) == 2
-    assert "--env must come with a recipe, FILE.json, got 'plant.py:make'" in capsys.readouterr().err
-
-
 def test_the_command_takes_the_environment_that_a_recipe_does_not_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,12 +11,9 @@ import pytest
 
 import reprl
 from reprl.artifacts.folder import load_run
-from reprl.canonical.goal import DEFAULT_QUALITY
 from reprl.cli.app import app, main
 from reprl.cli.environment import read_object
-from reprl.cli.options import settings_help
 from reprl.errors import ReprlError
-from reprl.learning.settings import PAPER_EPSILON, Settings
 from reprl.mdp.policy import Policy
 
 WORLD = ["gridworld-v0", "--horizon", "3", "--env-option", "size=2"]
@@ -208,10 +205,6 @@ def test_bad_input_is_refused_in_one_line_that_quotes_it(call, words, quoted):
     assert quoted in json.loads(out)["error"] or "--json" in json.loads(out)["error"]
 
 
-def test_every_kind_of_wrong_command_is_tried():
-    assert {words[0] for words, _ in WRONG} >= set(COMMANDS)
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -259,16 +252,6 @@ def test_every_command_has_help_with_an_example_and_json(call, name):
     assert code == 0
     assert "--json" in out
     assert "reprl " in out.split("Usage:", 1)[1].split("\n", 1)[1]
-
-
-def test_the_help_of_settings_is_their_own_docstring_and_default():
-    texts = settings_help()
-    assert set(texts) == set(Settings.__dataclass_fields__)
-    for name in ("rho", "delta", "access", "constants"):
-        assert texts[name].endswith(f"Default {getattr(Settings, name)}.")
-    assert f"Default {DEFAULT_QUALITY:g}, unless ε is given." in texts["quality"].replace("\n    ", " ")
-    assert f'{PAPER_EPSILON:g} for "sampled" if it is left out.' in texts["epsilon"]
-    assert not any("Default None" in text for text in texts.values())
 
 
 def test_the_version_is_the_package_s(call):
@@ -379,18 +362,6 @@ def test_a_run_that_is_not_sure_exits_1_and_prints_no_figure(call, answer, tmp_p
     code, document = answer("replicate", tmp_path / "run", "--data-seed", 2, "--max-samples", 2_000)
     assert code == 1
     assert "was undecided when" in call("verify", tmp_path / "run", tmp_path / "run")[1]
-
-
-def test_an_accuracy_that_every_policy_has_is_called_so(call, answer):
-    words = ["river-swim-v0", "-H", 4, *QUICK, "--shared-seed", 1, "--data-seed", 1, "--epsilon"]
-    code, out, _ = call("learn", *words, "0.3")
-    assert code == 0
-    assert "every policy would do" in out
-    words, finer = [*words, "0.3"], [*words, "0.005"]
-    document = answer("learn", *words)[1]
-    assert document["every_policy_is_within_epsilon"] is True
-    assert 0.0 <= document["spread"] <= 0.3
-    assert "every policy would do" not in call("learn", *finer)[1]
 
 
 def test_preference_is_by_name_or_number(answer, file):
@@ -628,27 +599,6 @@ def test_twice_draws_fresh_seeds(answer):
     _, document = answer("twice", *WORLD, *QUICK)
     seeds = [run["data_seed"] for run in document["runs"]] + [document["shared_seed"]]
     assert len(set(seeds)) == 3
-
-
-def test_episodic_runs_are_drawn_with_their_ignored_cells(call):
-    words = ["river-swim-v0", "-H", 4, "--env-option", "n_states=4", "--access", "episodic"]
-    code, out, _ = call("twice", *words, "--shared-seed", 1, "--data-seed", 1, "--data-seed", 2)
-    assert code in (0, 1)
-    assert "·" in out
-    assert "hardly ever reached" in out
-    assert "episodes" in out
-
-
-def test_other_worlds_are_tables(call):
-    code, out, _ = call("twice", "maintenance-v0", "-H", 3, *QUICK, "--shared-seed", 1)
-    assert code in (0, 1)
-    assert re.search(r"wear 2 +\S+ +\S+ +\S+", out)
-
-
-def test_a_large_policy_is_shown_in_part(call):
-    words = ["random-mdp-v0", "-H", 14, "--env-option", "n_states=30", *FEW]
-    _, out, _ = call("learn", *words, "-o", "coupling=product", "--shared-seed", 1)
-    assert "… and 6 more states and 2 more steps" in out
 
 
 def test_environments_and_learners_are_listed_together_and_alone(answer, call):

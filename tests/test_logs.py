@@ -58,10 +58,6 @@ def read(log: Any, columns: Any = None, **spec: Any) -> Log:
     return read_log(table, LogSpec(**given))
 
 
-def as_rows(log: dict[str, Any]) -> list[dict[str, Any]]:
-    return [dict(zip(log, values, strict=True)) for values in zip(*log.values(), strict=True)]
-
-
 def outcomes_of(found: Log, spec: LogSpec) -> dict[tuple[Any, ...], int]:
     """Counts by label, without what is known of "ended"."""
     table, names = found.data.counts.outcomes, (*spec.states, ENDED)

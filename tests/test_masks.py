@@ -203,8 +203,8 @@ def test_two_runs_agree_on_an_allowed_policy(access: Access) -> None:
 @pytest.mark.parametrize(
     "learn",
     [
-        lambda mdp: reprl.learn(mdp, rule="sampled"),
-        lambda mdp: reprl.learn(mdp, rule="sampled", access="generative"),
+        lambda mdp: reprl.learn(mdp, rule="paper", constants="scaled", access="episodic"),
+        lambda mdp: reprl.learn(mdp, rule="paper"),
         lambda mdp: make_learner("greedy")(GenerativeModel(mdp, 1), SharedKey(1)),
         lambda mdp: make_learner("ucbvi")(EpisodicModel(mdp, 1), SharedKey(1)),
     ],

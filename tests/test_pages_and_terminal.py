@@ -164,14 +164,6 @@ def test_the_shell_can_complete() -> None:
     assert run(**{**more, "COMP_WORDS": "reprl learn zz"}).split() == []
 
 
-def test_arrows_in_ascii_and_flags_without_types() -> None:
-    words = ["gridworld-v0", "-H", "3", "--env-option", "size=2", "--access", "generative", "--shared-seed", "7"]
-    shown = run("learn", *words, PYTHONIOENCODING="ascii")
-    assert re.search(r"[<>^v] +[<>^v]", shown)
-    assert shown.isascii()
-    assert "bool" not in run("learn", "--help")
-
-
 def test_gymnasium_finds_modules_of_the_working_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import io
 import json
 import re
 from dataclasses import replace
-from html import unescape
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -15,21 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 from markupsafe import escape
-from rich.console import Console
 
 import reprl
-from reprl.learning.result import CanonicalDetails
-from reprl.mdp.criterion import Criterion
 from reprl.mdp.labels import Labels
 from reprl.report import write_report
 from reprl.report.charts import Axis
-from reprl.report.names import short_names
-from reprl.report.numbers import number
 from reprl.report.page import templates
-from reprl.report.records import summarize
 from reprl.report.shades import BLANK, NONE, image, ranks, shade
-from reprl.report.summary import On
-from reprl.sources.environment import Environment
 from tests import report_samples
 
 SIX_MEGABYTES = 6_000_000
@@ -91,76 +81,6 @@ def test_folder_mappings_and_result_give_the_same_page(
     assert without_time.sub("", written(result, tmp_path)) == without_time.sub("", page)
 
 
-def test_episodic_run_shows_every_tier(grid: reprl.TabularMDP, tmp_path: Path) -> None:
-    documents = report_samples.run_documents(grid, access="episodic", rule="sampled", runs=4)
-    page = written(documents, tmp_path)
-    layers = documents["receipt"]["tiers"]["count"] - 1
-    assert figures(page)[:5] == [*RUN_FIGURES[:4], "fractional"]
-    assert page.count('class="layer"') == layers
-    assert "μ̂ = 0 everywhere" not in page
-
-
-@pytest.mark.parametrize(
-    ("status", "tone"),
-    [("proven", "good"), ("certified", "good"), ("rehearsed", "good"), ("heuristic", "warn"), ("none", "bad")],
-)
-def test_every_status_has_its_own_badge(result: reprl.LearnResult, tmp_path: Path, status: str, tone: str) -> None:
-    changed = replace(result, guarantee=replace(result.guarantee, status=status))
-    page = written(changed, tmp_path)
-    assert f'<span class="badge {tone}">{status}</span>' in page
-    assert ("with probability at least" in page) is (status != "none")
-
-
-def test_the_paper_s_constants_are_called_proven(tmp_path: Path) -> None:
-    lock = reprl.make("combination-lock-v0", n_states=3, n_actions=2, horizon=2)
-    proven = report_samples.run_documents(lock, constants="paper", rule="sampled")
-    assert proven["receipt"]["guarantee"]["status"] == "proven"
-    assert '<span class="badge good">proven</span>' in written(proven, tmp_path)
-
-
-def test_undecided_cells_are_framed(result: reprl.LearnResult, tmp_path: Path) -> None:
-    cells = [(1, 0), (2, 5)]
-    assert result.rehearsal is not None
-    apart = np.zeros((6, 16))
-    for cell in cells:
-        apart[cell] = 0.25
-    page = written(replace(result, rehearsal=result.rehearsal._replace(apart=apart)), tmp_path)
-    assert page.count('<rect class="framed"') == 2
-    assert "some simulated second team takes another action" in page
-    assert "teams that differ" in page
-    agreed = written(replace(result, rehearsal=result.rehearsal._replace(apart=0 * apart)), tmp_path)
-    assert '<rect class="framed"' not in agreed
-    assert "all of them do the same everywhere" in agreed
-
-
-def test_a_followed_candidate_and_a_slack_accuracy_are_told(result: reprl.LearnResult, tmp_path: Path) -> None:
-    assert isinstance(result.details, CanonicalDetails)
-    page = written(replace(result, details=result.details._replace(followed=True), spread=0.01), tmp_path)
-    assert "the recipe&#39;s candidate, " in page
-    assert "every policy would do: the best and the worst differ by 0.01, and " in page
-    assert "ask for epsilon=0.001" in page
-
-
-def test_environment_without_id_is_shown_by_numbers_and_says_so(tmp_path: Path) -> None:
-    mdp = reprl.TabularMDP([[[0.9, 0.1], [0.2, 0.8]]] * 2, [[0.0, 0.1], [0.3, 1.0]], horizon=2)
-    page = written(report_samples.run_documents(mdp), tmp_path)
-    assert "State names unknown: the environment names no states and no actions." in page
-    assert "state 1" in page
-
-
-def test_names_in_the_receipt_are_shown(tmp_path: Path) -> None:
-    labels = Labels("clinic", "a made-up one", ("well", "ill"), ("wait", "treat"))
-    mdp = reprl.TabularMDP([[[0.9, 0.1], [0.2, 0.8]]] * 2, [[0.0, 0.1], [0.3, 1.0]], horizon=2, labels=labels)
-    result = reprl.learn(mdp, shared_seed=7, data_seed=1, access="generative")
-    run = {"recipe": result.recipe, "policy": result.policy}
-    page = written({**run, "receipt": result.receipt}, tmp_path)
-    assert "State names unknown" not in page
-    assert all(name in page for name in ("clinic", "a made-up one", "well", "treat"))
-    few = replace(result.receipt, labels=labels._replace(actions=("wait",)))
-    with pytest.raises(reprl.ReprlError, match="policy must have the receipt's names of states and actions"):
-        written({**run, "receipt": few}, tmp_path)
-
-
 def test_report_imports_no_module_that_an_id_names(run: dict[str, Any], tmp_path: Path) -> None:
     recipe = reprl.Recipe.from_json(json.dumps(run["recipe"]))
     mdp = reprl.make("gridworld-v0", size=4, horizon=6)
@@ -184,17 +104,6 @@ def test_audit_has_every_figure(grid: reprl.TabularMDP, tmp_path: Path) -> None:
     assert "23 of 50" in page
     assert "verified" not in page
     assert written(document, tmp_path) == page
-
-
-def test_audit_without_optional_parts(grid: reprl.TabularMDP, tmp_path: Path) -> None:
-    document = report_samples.audit_document(grid, "not rejected")
-    document |= {"by_cell_weighted": None, "suboptimality": None, "value_gap": None}
-    document |= {"first_divergence": [], "cells": []}
-    document["environment"]["labels"] = {"name": "box", "states": [], "actions": [], "grid": None}
-    page = written(document, tmp_path)
-    assert figures(page) == ["interval", "distinct", "by-cell"]
-    assert "State names unknown" in page
-    assert '<span class="badge plain">ρ = 0.1 not rejected</span>' in page
 
 
 def test_real_audit(tmp_path: Path) -> None:
@@ -244,25 +153,6 @@ def test_no_back_end_obeys_a_name(name: str, tmp_path: Path) -> None:
     for template in resources.files("reprl.report").joinpath("templates").iterdir():
         assert not re.search(r"\|\s*safe|autoescape", template.read_text(encoding="utf-8")), template.name
     assert templates().autoescape is True
-
-
-def test_a_sentence_is_the_same_wherever_it_is_shown(grid: reprl.TabularMDP, tmp_path: Path) -> None:
-    audit = reprl.AuditReport.from_json(json.dumps(report_samples.audit_document(grid)))
-    page = written(audit, tmp_path)
-    console = Console(width=300, record=True, file=io.StringIO())
-    audit.show(console)
-    texts = {On.TERMINAL: console.export_text(), On.PAGE: plain_text(page), On.CARD: plain_text(audit._repr_html_())}
-    summary = summarize(audit)
-    sentences = [("".join(each.parts), each.on) for each in summary.lines]
-    sentences += [(word, fact.on) for fact in summary.facts for word in (fact.label, fact.value, fact.note)]
-    assert len(sentences) > 8
-    for sentence, on in sentences:
-        for place, text in texts.items():
-            assert (sentence in text) is (place in on), (sentence, place)
-
-
-def plain_text(page: str) -> str:
-    return unescape(re.sub(r"<[^>]*>", "", page))
 
 
 def test_page_asks_for_nothing_from_outside(run: dict[str, Any], tmp_path: Path) -> None:
@@ -381,22 +271,6 @@ def test_shades_are_monotone_and_leave_zero_out() -> None:
     assert tiers[0] > tiers[1] > tiers[2]
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0, "0"),
-        (1234567, "1,234,567"),
-        (0.1, "0.1"),
-        (0.5, "0.5"),
-        (2.5e-7, "2.5 × 10⁻⁷"),
-        (2e15, "2 × 10¹⁵"),
-        (1.25, "1.25"),
-    ],
-)
-def test_numbers_are_written_for_people(value: float, text: str) -> None:
-    assert number(value) == text
-
-
 def test_axis_places_and_ticks() -> None:
     axis = Axis(2.0, 6.0)
     assert axis.place(4.0) == pytest.approx(50.0)
@@ -404,17 +278,3 @@ def test_axis_places_and_ticks() -> None:
     assert [label for _, label in Axis(0.0, 1.0).ticks()] == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
     for low, high in ((3.0, 3.2), (5.0, 70.0), (1.0, 1e30)):
         assert len(Axis.over((low, high)).ticks()) <= 12
-
-
-@pytest.mark.parametrize(
-    ("names", "short"),
-    [
-        ((), ["0", "1", "2"]),
-        (("order 0", "order 1", "order 2"), ["0", "1", "2"]),
-        (("operate", "service", "replace"), ["O", "S", "R"]),
-        (("stay", "step", "stop"), ["sta", "ste", "sto"]),
-        (("same", "same", "same"), ["0", "1", "2"]),
-    ],
-)
-def test_short_names(names: tuple[str, ...], short: list[str]) -> None:
-    assert short_names(Environment(None, {}, Criterion(1), 1, 3, labels=Labels(actions=names))) == short

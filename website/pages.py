@@ -34,7 +34,6 @@ SECTIONS: dict[str, dict[str, str]] = {
         "certificates": "Certificates",
         "search": "Search",
         "randomness": "",
-        "sampled": "",
         "whole": "",
         "lower-bounds": "",
         "security": "",
@@ -42,7 +41,6 @@ SECTIONS: dict[str, dict[str, str]] = {
         "quiet": "",
         "evidence": "",
         "exponents": "",
-        "icu-sepsis": "",
     },
     "Reference": {"glossary": "", "audit": "", "peers": "", "paper-map": ""},
 }

@@ -155,7 +155,7 @@ def _gym(id: str, horizon: int, **options: Any) -> Callable[[], TabularMDP]:
 
 
 WORLDS: dict[str, World] = {
-    **{one.id: World(partial(reprl.make, one.id)) for one in reprl.catalogue() if one.id != "icu-sepsis-v0"},
+    **{one.id: World(partial(reprl.make, one.id)) for one in reprl.catalogue()},
     "FrozenLake H=12": World(_gym("FrozenLake-v1", 12), seconds=15.0),
     "FrozenLake H=40": World(_gym("FrozenLake-v1", 40), seconds=15.0),
     "FrozenLake 8×8 H=60": World(_gym("FrozenLake-v1", 60, map_name="8x8"), seconds=60.0),
@@ -165,5 +165,4 @@ WORLDS: dict[str, World] = {
     "shop H=10": World(partial(SHOP().exact, 10), SHOP().rewards, SHOP, 10**6, 30.0),
     "inventory 30×10 H=20": World(partial(INVENTORY().exact, 20), INVENTORY().rewards, INVENTORY, 2 * 10**6, 60.0),
     "inventory 30×10 H=20, exact MDP": World(partial(INVENTORY().exact, 20), INVENTORY().rewards, seconds=5.0),
-    "icu-sepsis-v0": World(partial(reprl.make, "icu-sepsis-v0", 20), limit=2 * 10**7, seconds=200.0),
 }

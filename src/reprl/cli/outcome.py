@@ -50,5 +50,5 @@ def describe_outcome(result: LearnResult) -> dict[str, Any]:
         "coverage": None if result.coverage is None else result.coverage._asdict(),
         "log": None if result.check is None else result.check.to_dict(),
         "decided_by": None if result.basis is None else result.basis.counts(),
-        "spread": result.spread,
+        "spread": None if result.spread is None else result.spread * names.scale,
     }

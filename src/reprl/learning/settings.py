@@ -100,8 +100,8 @@ class Paper(NamedTuple):
 
     @property
     def decision(self) -> Decision:
-        """The decision rule; values are rounded where the proof asks for it."""
-        return Decision(mechanism=self.mechanism, coupling=self.coupling, rounding=self.constants == "proven")
+        """The decision rule: Algorithm 1, with rounded values."""
+        return Decision(mechanism=self.mechanism, coupling=self.coupling)
 
     def task(self, n_states: int, n_actions: int, horizon: int) -> Task:
         """Return what the paper's constants are computed for."""

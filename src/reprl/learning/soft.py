@@ -181,7 +181,7 @@ def promise(settings: Settings, choice: Choice, verdict: Verdict, drift: str, *,
 
 
 def certified(guarantee: Guarantee, settings: Settings, proof: QualityCertificate, *, length: float) -> Guarantee:
-    """Return a guarantee whose quality is certified, if the run's data prove it; nothing rare is then assumed for it."""
+    """Return a guarantee whose quality is certified, if the run's data prove it; it then assumes nothing rare."""
     least = (1.0 - settings.quality) * LEAST_GAIN * length if settings.quality is not None else settings.epsilon or 0.0
     if proof.loss > least and (settings.quality is None or proof.quality < settings.quality):
         return guarantee

@@ -108,15 +108,13 @@ def _facts(run: Found) -> list[Fact]:
     if settings.target is not None:
         words = "passed" if details.reached else "not passed"
         facts.append(Fact("target", f"{settings.target:g}", words))
-    elif won is not None:
-        facts.append(Fact("tolerance", f"{won.tolerance:.5g}", f"below the best of {won.tried:,} candidates, at most"))
     if won is None:
         facts.append(Fact("policy", "no proposal passed a rung: this is the baseline", on=both, prose=True))
     else:
         facts.append(Fact("candidate", f"{won.candidate} of rung {won.rung}", f"after {won.tried:,} were judged"))
     if details.undecided is not None:
         cut = details.undecided
-        near = f"mean {cut.mean:.5g}, {details.ladder[-1].bar}, " if cut.episodes else ""
+        near = f"mean {cut.mean:.5g}, threshold {details.ladder[-1].threshold:.5g}, " if cut.episodes else ""
         words = f"candidate {cut.candidate} of rung {details.ladder[-1].rung}: {near}{cut.episodes:,} episodes"
         facts.append(Fact("undecided", words, on=both, prose=True))
     if details.clipped:
@@ -134,15 +132,12 @@ def _ladder(run: Found) -> Table:
         earned = (
             "—" if rung.earned is None else f"{rung.earned.mean:.5g} ({rung.earned.low:.5g} … {rung.earned.high:.5g})"
         )
-        bars = [rung.level, rung.threshold] if rung.tolerance is None else [rung.tolerance]
-        rows.append(
-            (str(rung.rung), *(f"{x:.5g}" for x in bars), passed, f"{rung.tried:,}", earned, f"{rung.samples:,}")
-        )
-    bar, passes = ["level", "threshold"], "above the threshold, which is the level and a shared draw"
-    if ladder and ladder[0].tolerance is not None:
-        bar, passes = ["tolerance"], "within the tolerance of the best"
-    text = f"A winner is the first candidate, in shared order, {passes}."
-    head = ("rung", *bar, "winner", "judged", "mean return (95 %)", "samples")
+        bars = (f"{rung.level:.5g}", f"{rung.threshold:.5g}")
+        rows.append((str(rung.rung), *bars, passed, f"{rung.tried:,}", earned, f"{rung.samples:,}"))
+    text = (
+        "A winner is the first candidate, in shared order, above the threshold, which is the level and a shared draw."
+    )
+    head = ("rung", "level", "threshold", "winner", "judged", "mean return (95 %)", "samples")
     return Table("ladder", "Rungs", head, rows, text, first=40)
 
 
@@ -153,17 +148,14 @@ def _figures(run: Found) -> list[Figure]:
     for rung in won:
         earned = rung.earned
         assert earned is not None
-        tip = f"rung {rung.rung}: candidate {rung.candidate} earns {earned.mean:.5g}, {rung.bar}"
+        tip = f"rung {rung.rung}: candidate {rung.candidate} earns {earned.mean:.5g}, threshold {rung.threshold:.5g}"
         points.append(charts.Point(float(rung.rung), earned.mean, earned.low, earned.high, tip))
-        assert rung.threshold is not None
         values += [earned.low, earned.high, rung.threshold]
     title, text = "Return of each winner", "Mean return and 95 % interval of the candidate that each rung printed."
     if not points:
         return [Figure("climb", title, text, "empty", "no candidate passed")]
     target = run.recipe.settings.target
-    last_bar = won[-1].threshold
-    assert last_bar is not None
-    level, label = (last_bar, "certified above") if target is None else (target, "target")
+    level, label = (won[-1].threshold, "certified above") if target is None else (target, "target")
     low, high = min(*values, level), max(*values, level)
     air = 0.08 * (high - low) or 1.0
     axes = charts.Axis(-0.3, run.receipt.details.ladder[-1].rung + 0.3, whole=True), charts.Axis(low - air, high + air)
