@@ -16,8 +16,8 @@ from reprl.kernels import njit, read_only
 from reprl.mdp.tabular import TabularMDP
 
 STILL = 1e-15
-"""A repeated pass ends when its first row moves by no more, or when what is left, γ to the number of passes, is no more:
-rounding may keep a row moving for ever."""
+"""A repeated pass ends when its first row moves by no more, or when γ to the number of passes is no more: rounding may
+keep a row moving for ever."""
 
 
 class Model(NamedTuple):
