@@ -280,7 +280,7 @@ def test_every_bound_holds() -> None:
         ):
             assert found <= 1.0 + ROUNDING / min(beta, beta / heat), (name, found, shape)
             share[name] = max(share[name], found)
-    assert min(share.values()) > 0.05, share
+    assert min(share.values()) > 0.3, share
     assert share["values"] > 0.5, share
 
 
