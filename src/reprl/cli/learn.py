@@ -361,7 +361,7 @@ def run_recipe(
 
     if runs:
         announce(world, runs)
-    kept = None if folder.out is None else folder.out / TASKS
+    kept = None if folder.out is None or recipe.settings.rule == "paper" else folder.out / TASKS
     how: dict[str, Any] = {"workers": count_workers(work.workers), "max_samples": work.max_samples}
     how |= {"data_seed": data_seed, "checkpoint": kept, "progress": progress_wanted()}
     return run_and_write(recipe, folder, partial(recipe.learn, env=world, **how), kept)
