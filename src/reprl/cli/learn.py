@@ -232,7 +232,7 @@ def _check_decided(out: Path) -> None:
         receipt = load_run(out).receipt
     except ReprlError:  # whoever opens the folder says what is wrong with it
         return
-    if receipt.guarantee.status == "none":
+    if receipt.verdict is not None and not receipt.guarantee.decided:
         raise InputError(
             f"{out} must not hold an undecided run, got one of {receipt.samples:,} samples: go on with them (reprl "
             f"learn --continue {shlex.quote(str(out))}), begin again (--force), or take another folder"
@@ -361,8 +361,7 @@ def run_recipe(
 
     if runs:
         announce(world, runs)
-    whole = recipe.settings.rule == "paper"  # no part of such a run can be kept
-    kept = None if folder.out is None or whole else folder.out / TASKS
+    kept = None if folder.out is None or recipe.settings.rule == "paper" else folder.out / TASKS
     how: dict[str, Any] = {"workers": count_workers(work.workers), "max_samples": work.max_samples}
     how |= {"data_seed": data_seed, "checkpoint": kept, "progress": progress_wanted()}
     return run_and_write(recipe, folder, partial(recipe.learn, env=world, **how), kept)
@@ -453,38 +452,39 @@ def _show(
     run = Run.of(result)
     recipe = f"{out}/recipe.json" if out is not None else "its recipe (--out DIR writes it)"
     more = [("publish", f"{recipe}, which holds the shared seed {result.shared_seed}"), ("keep private", keep)]
-    if out is not None:
-        more += ways_on(run, shlex.quote(str(out)), again)
-    elif run.answer in ("quality", "undecided"):
-        more += [*ways_on(run, "DIR", again), ("DIR", "the folder that --out DIR writes, with the samples")]
+    more += ways_on(run, result.data_seed, out, again)
     console.print(render(summarize_run(run, idle=idle, more=[Fact(*each) for each in more])))
 
 
-def ways_on(run: Run, out: str, again: str) -> list[tuple[str, str]]:
+def ways_on(run: Run, data_seed: int, out: Path | None, again: str) -> list[tuple[str, str]]:
     """Return what a second team can do, and what would decide the run, as commands; again names the environment."""
     from reprl.learning.soft import MOST_TIMES
     from reprl.report.run import confirm_words
 
-    log = " --log FILE" if run.logged else ""
+    folder, log = "DIR" if out is None else shlex.quote(str(out)), " --log FILE" if run.logged else ""
     if run.answer not in ("quality", "undecided"):
-        return [("second team", f"reprl replicate {out}/recipe.json{again}{log}")]
-    words, env = confirm_words(run, out, again), again.partition(" --env ")[2]
+        return [] if out is None else [("second team", f"reprl replicate {folder}/recipe.json{again}{log}")]
+    words = confirm_words(run, folder, again)
+    if words and out is None:
+        words += ", with the folder that --out DIR writes"
     found = [("second team", words)] if words else []
     if run.logged or run.drift:
         return found
-    further = f"reprl learn {env + ' ' if env else ''}--continue {out} --max-samples"
-    samples = run.receipt.samples
-    if run.answer == "undecided":
-        found.append(("to continue", f"{further} {_rounded(4 * samples)}"))
-    elif run.needed is None:
-        found.append(("forecast", f"no same policy, not even with {MOST_TIMES:,} times as many samples"))
-    else:
-        needed = _rounded(run.needed)
-        found.append(("forecast", f"the same policy with about {needed:,} samples in all"))
-        found.append(("to continue", f"{further} {needed}"))
-    return found
+    if run.answer == "quality" and run.needed is None:
+        return [*found, ("forecast", f"no same policy, not even with {MOST_TIMES:,} times as many samples")]
+    more = int(float(f"{run.needed or 4 * run.receipt.samples:.2g}"))
+    if run.needed is not None:
+        found.append(("forecast", f"the same policy with about {more:,} samples in all"))
+    return [*found, ("to continue", f"{_continue(data_seed, out, again)} --max-samples {more}")]
 
 
-def _rounded(samples: float) -> int:
-    """A number of samples in two digits."""
-    return int(float(f"{samples:.2g}"))
+def _continue(data_seed: int, out: Path | None, again: str) -> str:
+    """How to go on with a run: from its folder, or, where that keeps no samples, by drawing the same ones once more."""
+    from reprl.artifacts.folder import TASKS
+
+    if out is None:
+        return f"the same command with --data-seed {data_seed}"
+    folder, env = shlex.quote(str(out)), again.partition(" --env ")[2]
+    if (out / TASKS).is_dir():
+        return f"reprl learn {env + ' ' if env else ''}--continue {folder}"
+    return f"reprl replicate {folder}{again} --data-seed {data_seed} --out {folder} --force"

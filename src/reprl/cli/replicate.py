@@ -63,7 +63,8 @@ def replicate(
     if not isinstance(wanted, Recipe):
         refuse("be left out for the recipe of a search", counts=counts, log=logged.log)
         return _repeat_search(wanted, beside, other, allow, data_seed, folder, work)
-    first, remark = _first_team(beside, wanted, None if folder.force else folder.out)
+    instead = folder.force and folder.out is not None and folder.out.resolve() == beside.resolve()
+    first, remark = (None, None) if instead else _first_team(beside, wanted, folder.out)
     kept = _first_counts(counts, wanted, first)
     world: TabularMDP | GymnasiumModel | None = None
     if logged.log is not None:

@@ -160,6 +160,11 @@ def _sides(runs: Sequence[Run], worth: Sequence[Worth] | None, seeds: Sequence[i
         ("recipe", [run.recipe.digest for run in runs]),
         ("data commitment", [run.receipt.data_commitment for run in runs]),
     ]
+    return side_by_side(rows)
+
+
+def side_by_side(rows: Sequence[tuple[str, Sequence[str]]]) -> tuple[list[Fact], Table]:
+    """Return what is the same for two runs as facts, and what is not as a table, of which digests need not be whole."""
     digests = ("fingerprint", "recipe", "data commitment")
     both = [Fact(name, texts[0], prose=True) for name, texts in rows if any(texts) and texts[0] == texts[1]]
     given = [

@@ -10,11 +10,10 @@ from reprl.artifacts.verify import compare_policies
 from reprl.learning.search_result import RungRecord, SearchResult
 from reprl.report import charts
 from reprl.report.numbers import counted
-from reprl.report.pair import summarize_verification
+from reprl.report.pair import side_by_side, summarize_verification
 from reprl.report.run import STATUSES, digests_of
 from reprl.report.summary import (
     Badge,
-    Cell,
     Fact,
     Figure,
     Listing,
@@ -98,13 +97,13 @@ def summarize_search(run: Found, more: Sequence[Fact] = ()) -> Summary:
 def _facts(run: Found) -> list[Fact]:
     receipt, settings, both = run.receipt, run.recipe.settings, On.TERMINAL | On.PAGE
     details, won = receipt.details, run.winner
-    facts = [Fact("fingerprint", run.policy.fingerprint, on=On.TERMINAL), Fact("earns", run.earned, prose=True)]
+    facts = [Fact("fingerprint", run.policy.fingerprint, on=On.TERMINAL), *run.promises]
+    facts.append(Fact("earns", run.earned, prose=True))
     if details.baseline is not None:
         facts.append(Fact("baseline", f"{details.baseline.mean:.5g}", "always the first action, or the given centre"))
     facts.append(Fact("samples", run.effort, on=On.TERMINAL | On.CARD))
     facts.append(Fact("samples", *counted(receipt.samples, "steps of the environment"), on=On.PAGE))
     facts.append(Fact("episodes", *counted(receipt.episodes, ""), on=On.PAGE))
-    facts += run.promises
     if settings.target is not None:
         words = "passed" if details.reached else "not passed"
         facts.append(Fact("target", f"{settings.target:g}", words))
@@ -172,30 +171,30 @@ def summarize_searches(runs: tuple[Found, Found]) -> Summary:
     """Return the summary of two runs: the same policy or not, and where they parted."""
     first, second = runs
     summary = summarize_verification(compare_policies(first.policy, second.policy))
-    notes = parted(first.receipt, second.receipt)
+    notes, (both, sides) = parted(first.receipt, second.receipt), _sides(runs)
     return summary._replace(
         title=first.recipe.environment.name,
         lines=[*summary.lines, *(line(f"{note[0].upper()}{note[1:]}.") for note in notes)],
+        facts=[*summary.facts, *both],
         sections=[
-            Section([_sides(runs)]),
+            Section([sides]),
             *(Section([_ladder(run)], f"{name} run") for name, run in zip(("First", "Second"), runs, strict=True)),
         ],
         mark=Mark("Fingerprint of the first", first.policy.fingerprint, "SHA-256 of the policy"),
     )
 
 
-def _sides(runs: Sequence[Found]) -> Table:
-    rows: list[Sequence[str | Cell]] = [
-        ("fingerprint", *(Cell(run.policy.fingerprint[:12], look="digest") for run in runs)),
-        (
-            "status",
-            *(Cell(run.receipt.guarantee.status, look=STATUSES[run.receipt.guarantee.status][0]) for run in runs),
-        ),
-        *((one.label, one.value, two.value) for one, two in zip(*(run.promises for run in runs), strict=True)),
-        ("earns", *(run.earned for run in runs)),
-        ("samples", *(run.effort for run in runs)),
-        ("shared seed", *(str(run.recipe.shared_seed) for run in runs)),
-        ("recipe", *(Cell(run.recipe.digest[:12], look="digest") for run in runs)),
-        ("data commitment", *(Cell(run.receipt.data_commitment[:12], look="digest") for run in runs)),
-    ]
-    return Table("sides", "Side by side", ("", "first run", "second run"), rows, first=len(rows))
+def _sides(runs: Sequence[Found]) -> tuple[list[Fact], Table]:
+    promises = [[fact.value for fact in run.promises] for run in runs]
+    return side_by_side(
+        [
+            ("fingerprint", [run.policy.fingerprint for run in runs]),
+            ("quality", [good for good, _ in promises]),
+            ("same policy", [same for _, same in promises]),
+            ("earns", [run.earned for run in runs]),
+            ("samples", [run.effort for run in runs]),
+            ("shared seed", [str(run.recipe.shared_seed) for run in runs]),
+            ("recipe", [run.recipe.digest for run in runs]),
+            ("data commitment", [run.receipt.data_commitment for run in runs]),
+        ]
+    )
