@@ -165,7 +165,7 @@ def test_contenders_are_labelled_and_checked() -> None:
     rules = {one.label: one.options["rule"] for one in contenders(["reprl"])}
     assert rules == {
         "reprl (canonical)": "canonical",
-        **dict.fromkeys(("reprl (joint)", "reprl (product)", "reprl (joint)"), "sampled"),
+        **dict.fromkeys(("reprl (joint)", "reprl (product)"), "paper"),
     }
     with pytest.raises(ReprlError, match=r"learners must be among .*got 'greddy'"):
         contenders(["greddy"])

@@ -46,9 +46,9 @@ PAST = [path for path, version in VERSIONS.items() if version == 1]
 KEPT = [path.name for path in VERSIONS if path not in PAST]
 RUNS: dict[str, dict[str, Any]] = {
     "generative-canonical": {"access": "generative"},
-    "generative-sampled": {"access": "generative", "rule": "sampled", "calls": 200},
+    "generative-paper": {"rule": "paper", "constants": "scaled", "samples": 10**5},
     "episodic-canonical": {"access": "episodic"},
-    "episodic-sampled": {"access": "episodic", "rule": "sampled", "runs": 2},
+    "episodic-paper": {"access": "episodic", "rule": "paper", "constants": "scaled", "scale": 0.02},
 }
 FRESH = [f"{kind}-{run}.json" for kind in StoredRun._fields for run in RUNS]
 

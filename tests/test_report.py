@@ -92,7 +92,9 @@ def test_folder_mappings_and_result_give_the_same_page(
 
 
 def test_episodic_run_shows_every_tier(grid: reprl.TabularMDP, tmp_path: Path) -> None:
-    documents = report_samples.run_documents(grid, access="episodic", rule="sampled", runs=4)
+    documents = report_samples.run_documents(
+        grid, access="episodic", rule="paper", constants="scaled", scale=0.02, epsilon=1.0
+    )
     page = written(documents, tmp_path)
     layers = documents["receipt"]["tiers"]["count"] - 1
     assert figures(page)[:5] == [*RUN_FIGURES[:4], "fractional"]
@@ -113,7 +115,7 @@ def test_every_status_has_its_own_badge(result: reprl.LearnResult, tmp_path: Pat
 
 def test_the_paper_s_constants_are_called_proven(tmp_path: Path) -> None:
     lock = reprl.make("combination-lock-v0", n_states=3, n_actions=2, horizon=2)
-    proven = report_samples.run_documents(lock, constants="paper", rule="sampled")
+    proven = report_samples.run_documents(lock, rule="paper")
     assert proven["receipt"]["guarantee"]["status"] == "proven"
     assert '<span class="badge good">proven</span>' in written(proven, tmp_path)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from experiments.price.numbers import summary
 from experiments.search.present import rows_of
-from experiments.stored import LookUp, measured, phrases, row, stored
+from experiments.stored import LookUp, measured, phrases, stored, tens
+from experiments.whole.numbers import paper_whole
 
 
 def different() -> list[str]:
@@ -22,7 +23,7 @@ SHOWN: dict[str, LookUp] = {
 NUMBERS: dict[str, dict[str, LookUp]] = {
     "README.md": {
         **SHOWN,
-        "papers-episodes": lambda: [row("whole", "2, 2, 1", "0.5")[6]],
+        "papers-episodes": lambda: [tens(paper_whole(2, 2, 1).total, 1)],
         "price": lambda: summary("price", "targets/")[:1],
     },
     "website/index.md": SHOWN,
