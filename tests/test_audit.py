@@ -113,7 +113,7 @@ def test_greedy_is_rejected_on_the_gridworld_and_its_ties_are_named():
             marks=pytest.mark.long,
         ),
         pytest.param(
-            {"rule": "paper", "constants": "scaled", "epsilon": 1.0, "samples": 10**10},
+            {"rule": "paper", "constants": "scaled", "epsilon": 0.1, "samples": 10**10},
             {"samples": 20 * 2 * 4 * 4},
             None,
             marks=pytest.mark.long,
