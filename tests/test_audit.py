@@ -114,8 +114,8 @@ def test_greedy_is_rejected_on_the_gridworld_and_its_ties_are_named():
             marks=pytest.mark.long,
         ),
         pytest.param(
-            {"rule": "paper", "constants": "scaled", "epsilon": 1.0, "samples": 10**10},
-            {"samples": 10 * 2 * 4 * 4},
+            {"rule": "paper", "constants": "scaled", "epsilon": 0.1, "samples": 10**10},
+            {"samples": 20 * 2 * 4 * 4},
             None,
             marks=pytest.mark.long,
         ),
@@ -128,7 +128,7 @@ def test_reprl_is_not_rejected_on_the_gridworld_and_starved_it_is(options, starv
     assert keeps(report.disagreements, report.pairs, 0.1, power=0.01, finds=0.41)
     assert report.verdict == "not rejected"
     assert (report.options["rho"], report.options["rule"]) == (0.1, options["rule"])
-    starved = reprl.audit(TINY, "reprl", 60, access="generative", rho=0.1, seed=2, **options, **starve)
+    starved = reprl.audit(TINY, "reprl", 60, access="generative", rho=0.1, seed=2, **{**options, **starve})
     assert starved.samples < report.samples
     assert exceeds(starved.disagreements, starved.pairs, 0.1) < FALSE_ALARM
     assert starved.verdict == "rejected"
@@ -325,7 +325,7 @@ def test_workers_cannot_change_a_byte():
     for env, learner, options in (
         (SMALL, scatter, {"runs_per_key": 3}),
         (SMALL, coin(0.3), {"sequential": True}),
-        (GRID, "reprl", {"access": "generative", "rule": "sampled", "calls": 200}),
+        (GRID, "reprl", {"rule": "paper", "constants": "scaled", "samples": 200 * 384}),
         (TINY, "reprl", {"access": "generative", "rho": 0.2, "stationary": False}),
         (reprl.GymnasiumModel(Dice, 3, reward_range=(0, 1)), q_learning, {}),
     ):

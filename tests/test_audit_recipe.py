@@ -99,7 +99,7 @@ def test_the_pilots_data_are_not_used() -> None:
     assert reprl.audit(study, pairs=2, seed=SEED).pairs == 2
 
 
-@pytest.mark.parametrize("options", [{}, {"agreement": 0.9}, {"rule": "sampled", "epsilon": 0.5, "quality": None}])
+@pytest.mark.parametrize("options", [{}, {"agreement": 0.9}, {"rule": "paper", "constants": "scaled", "epsilon": 0.5}])
 def test_of_other_recipes_every_pair_has_a_fresh_seed(options: dict[str, Any]) -> None:
     mdp = reprl.make("two-goals-v0")
     settings = make_settings({"access": "generative", "rho": 0.2, **options}, mdp)
@@ -154,7 +154,7 @@ def test_a_recipe_that_is_cut_to_a_few_samples_is_rejected() -> None:
     rng = np.random.default_rng(2)
     mdp = reprl.TabularMDP(rng.dirichlet(np.ones(5), (5, 3)), rng.uniform(0.0, 1.0, (5, 3)), 0, 4)
     study = reprl.register(mdp, pilot=3_000_000, access="generative", data_seed=3)
-    few, enough = curve(mdp, study, [30, 1_000_000], 60, option="samples", seed=SEED)
+    few, enough = curve(mdp, study, [30, 1_000_000], 60, seed=SEED)
     assert few.low > 0.2
     assert enough.disagreement <= 0.1
 

@@ -18,7 +18,7 @@ from reprl.mdp.policy import Policy
 
 WORLD = ["gridworld-v0", "--horizon", "3", "--env-option", "size=2"]
 QUICK = ["--access", "generative"]
-FEW = ["--access", "generative", "--rule", "sampled", "-o", "calls=3"]
+FEW = ["--rule", "paper", "--constants", "scaled", "--scale", "0.01", "--epsilon", "3"]
 """Mostly noise: two data sets end in different policies."""
 COMMANDS = [
     "twice",
@@ -29,7 +29,6 @@ COMMANDS = [
     "verify",
     "confirm",
     "audit",
-    "plan",
     "report",
     "list",
 ]
@@ -133,19 +132,19 @@ WRONG = [
     (["learn", "gridworld-v0", "--workers", "0"], "0"),
     (["learn", "gridworld-v0", "--max-samples", "3"], "3"),
     (["learn", "gridworld-v0", "--rule", "magic"], "'magic'"),
-    (["learn", "gridworld-v0", "--constants", "paper"], "rule='sampled'"),
-    (["learn", "river-swim-v0", "-H", "1", "--rule", "sampled", "--constants", "sharp"], "hours of one core: allow"),
+    (["learn", "gridworld-v0", "--constants", "scaled"], "rule='paper'"),
+    (["learn", "river-swim-v0", "-H", "1", "--rule", "paper", "--constants", "proven"], "hours of one core: allow"),
     (["learn", "gridworld-v0", "--preference", "best"], "'best'"),
     (["learn", "gridworld-v0", "--preference", "0,1,2"], "missing"),
     (["learn", "gridworld-v0", "--preference", "0,1,2,2"], "2 times"),
     (["learn", "gridworld-v0", "--preference", "0,1,2,up"], "'up'"),
     (["learn", "gridworld-v0", "--preference", "0,,1"], "'0,,1'"),
-    (["learn", "gridworld-v0", "--rule", "sampled", "--preference", "shared"], "'shared'"),
+    (["learn", "gridworld-v0", "--rule", "paper", "--preference", "shared"], "'shared'"),
     (["learn", "gridworld-v0", "-o", "coupling"], "'coupling'"),
     (["learn", "gridworld-v0", "-o", "coupling=best"], "'best'"),
     (["learn", "gridworld-v0", "-o", "colour=red"], "'colour'"),
     (["learn", "gridworld-v0", "--rho", "0.1", "-o", "rho=0.2"], "rho=0.2"),
-    (["learn", "gridworld-v0", "-o", "calls=1", "-o", "calls=2"], "calls"),
+    (["learn", "gridworld-v0", "-o", "samples=1", "-o", "samples=2"], "samples"),
     (["learn", "gridworld-v0", "--env-option", "size=huge"], "'huge'"),
     (["learn", "gridworld-v0", "--env-option", "horizon=3"], "horizon"),
     (["learn", "gridworld-v0", "--env-option", "colour=1"], "'colour'"),
@@ -182,9 +181,6 @@ WRONG = [
     (["audit", "gridworld-v0", "--pairs", "few"], "'few'"),
     (["audit", "gym:CartPole-v1", "--learner", "ars", "--sequential"], "for an audit of agents"),
     (["audit", "gym:CartPole-v1", "--learner", "ars", "--discount", "0.9"], "for an audit of agents"),
-    (["plan", "--states", "3", "--actions", "2"], "--horizon"),
-    (["plan", "--states", "0", "--actions", "2", "--horizon", "2"], "0"),
-    (["plan", "--states", "3", "--actions", "2", "--horizon", "2", "--epsilon", "9"], "9"),
     (["report", "absent", "-o", "x.html"], "absent"),
     (["report", "absent"], "--out"),
     (["list", "extra"], "extra"),

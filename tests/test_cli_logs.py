@@ -89,7 +89,7 @@ def test_what_does_not_go_with_a_log_is_refused(logs: Path, tmp_path: Path, call
         (["learn", *log, "-H", 3, "--states", "a,,b"], "--states must be labels between commas, got 'a,,b'"),
         (["learn", *log, "-H", 3, "--states", "a,b"], "row 1, column 'state' must be one of the 2 labels"),
         (["learn", *log, "-H", 3, "--reward-range", 0, 0.5], "column 'reward' must be a number in the reward range"),
-        (["learn", *log, "-H", 3, "--rule", "sampled"], "rule must be 'canonical' for a log"),
+        (["learn", *log, "-H", 3, "--rule", "paper"], "rule must be 'canonical' for a log"),
         (["learn", "--log", tmp_path / "none.csv", "-H", 3], "no such file"),
     ):
         code, _, err = call(*words)

@@ -310,7 +310,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         ({"actions": ["treat"]}, "row 2, column 'action' must be one of the 1 labels that are known ('treat'"),
         ({"columns": {"colour": "x"}}, "columns must be one of episode"),
         ({"columns": {"state": None}}, "columns['state'] must be the name of a column"),
-        ({"rule": "sampled"}, "rule must be 'canonical' for a log"),
+        ({"rule": "paper"}, "rule must be 'canonical' for a log"),
         ({"access": "generative"}, "access must be 'episodic' for a log"),
         ({"horizon": None}, "horizon must be given for a log, or a discount, got neither"),
         ({"discount": 1}, "discount must lie in (0, 0.9999], got 1"),

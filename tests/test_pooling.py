@@ -194,7 +194,7 @@ def test_a_recipe_without_the_field_means_apart_and_keeps_its_digest() -> None:
     [
         ({"stationary": 1}, r"^stationary must be True, False or None, got 1\Z"),
         ({"stationary": "no"}, r"^stationary must be True, False or None, got 'no'\Z"),
-        ({"stationary": True, "rule": "sampled"}, r"^stationary must be left out unless rule='canonical', got True\Z"),
+        ({"stationary": True, "rule": "paper"}, r"^stationary must be left out unless rule='canonical', got True\Z"),
     ],
 )
 def test_settings_that_are_refused(options: dict[str, Any], words: str) -> None:
