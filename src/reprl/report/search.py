@@ -146,7 +146,9 @@ def _ladder(run: Found) -> Table:
         )
         bars = (f"{rung.level:.5g}", f"{rung.threshold:.5g}")
         rows.append((str(rung.rung), *bars, passed, f"{rung.tried:,}", earned, f"{rung.samples:,}"))
-    text = "A winner is the first candidate, in shared order, above the threshold, which is the level and a shared draw."
+    text = (
+        "A winner is the first candidate, in shared order, above the threshold, which is the level and a shared draw."
+    )
     head = ("rung", "level", "threshold", "winner", "judged", "mean return (95 %)", "samples")
     return Table("ladder", "Rungs", head, rows, text, first=40)
 
