@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from reprl.canonical.choice import choose, make_rule
 
 import reprl
-from reprl.canonical.choice import choose, make_rule
 from reprl.mdp.dynamics import empirical_dynamics, redraw_data, without_unseen
 from reprl.sources.parallel import call
 

@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
-
-import reprl
-from experiments.price.boxes import REWARDS, TwoQueues
 from reprl.artifacts.register import register_log
-from reprl.auditing.audit import curve
-from reprl.auditing.pairs import pair_seeds
-from reprl.auditing.recipes import read_recipe
 from reprl.canonical.choice import make_rule
 from reprl.canonical.gaps import find_gaps
 from reprl.canonical.goal import Goal
 from reprl.canonical.registered import Cells, Published, Registration
+from rich.console import Console
+
+import reprl
+from experiments.price.boxes import REWARDS, TwoQueues
+from reprl.auditing.audit import curve
+from reprl.auditing.pairs import pair_seeds
+from reprl.auditing.recipes import read_recipe
 from reprl.cli.app import main
 from reprl.errors import DocumentError, InputError
 from reprl.learning.learner import make_settings

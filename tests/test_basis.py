@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-import reprl
 from reprl.canonical.choice import KINDS
 from reprl.canonical.gaps import average_gaps, find_gaps
 from reprl.canonical.preferred import count_equal, phases_of, visit_weight, weigh_tolerances
+
+import reprl
 from reprl.errors import InputError
 from reprl.mdp.basis import DATA, DECIDERS, DEFAULT, PREFERENCE
 from reprl.mdp.dynamics import true_dynamics

@@ -10,14 +10,14 @@ import gymnasium
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-
-import reprl
-from reprl import Policy, ReprlError, TabularMDP
 from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.gaps import HIDDEN, find_gaps, value_spread
 from reprl.canonical.goal import Goal
 from reprl.canonical.preferred import weigh_tolerances
+from scipy.optimize import linprog
+
+import reprl
+from reprl import Policy, ReprlError, TabularMDP
 from reprl.cli.app import main
 from reprl.learning.learner import ReprlLearner, truncate_if_needed
 from reprl.learning.settings import Settings

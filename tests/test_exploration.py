@@ -54,7 +54,7 @@ def test_a_batch_has_the_law_of_independent_episodes() -> None:
         assert chi_square(rows) > FALSE_ALARM
         state = np.asarray(mdp.initial)
         for h in range(3):
-            assert mdp.fixed_start and h == 0 or chi_square([(here[h], state)]) > FALSE_ALARM
+            assert (mdp.fixed_start and h == 0) or chi_square([(here[h], state)]) > FALSE_ALARM
             state = np.einsum("s,sa,sat->t", state, play[h], mdp.transition[h])
         with pytest.raises(AssertionError):
             assert chi_square([(here[2], np.roll(state, 1))]) > FALSE_ALARM, "control"

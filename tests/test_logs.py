@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reprl.canonical.gaps import find_gaps
+from reprl.canonical.supported import Thresholds, draw_thresholds, find_supported, weigh_unknown_states
 from scipy.stats import binomtest
 
 import reprl
 from reprl.artifacts.recipe import Recipe
-from reprl.sources.logs.coverage import value_of_practice
-from reprl.canonical.gaps import find_gaps
-from reprl.canonical.supported import Thresholds, draw_thresholds, find_supported, weigh_unknown_states
 from reprl.lab.baselines import empirical_values, greedy_policy
 from reprl.learning.settings import Settings
 from reprl.mdp.dynamics import empirical_dynamics
@@ -26,6 +25,7 @@ from reprl.randomness import DataStream
 from reprl.sources.environment import describe
 from reprl.sources.logs import block_bootstrap as blocks
 from reprl.sources.logs import tables
+from reprl.sources.logs.coverage import value_of_practice
 from reprl.sources.logs.read import Log, read_log
 from reprl.sources.logs.scan import find_labels
 from reprl.sources.logs.source import seed_of

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reprl.sources.optimism import UNSURE, find_unknown
 
 import reprl
 from reprl.artifacts.recipe import Recipe
@@ -21,7 +22,6 @@ from reprl.randomness import SharedKey
 from reprl.sources.episodes import EpisodicModel
 from reprl.sources.exploration import cover, plan_visits
 from reprl.sources.gymnasium.model import GymnasiumModel
-from reprl.sources.optimism import UNSURE, find_unknown
 from reprl.sources.parallel import GenerativeModel
 from reprl.sources.protocol import Access, no_data
 from tests.statistics import FALSE_ALARM, exceeds

@@ -11,11 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 import reprl
-from reprl.sources.logs.coverage import value_of_practice
-from reprl.sources.logs.practice import MOST_ODDS, odds_needed, split_gain, worst_value
 from reprl.errors import LogWarning
 from reprl.mdp.dynamics import Data, empirical_dynamics
 from reprl.report.run import Run, summarize_run
+from reprl.sources.logs.coverage import value_of_practice
+from reprl.sources.logs.practice import MOST_ODDS, odds_needed, split_gain, worst_value
 from reprl.sources.logs.read import read_log
 from reprl.sources.logs.spec import LogSpec
 from reprl.sources.logs.tables import open_table

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reprl.canonical.goal import DEFAULT_QUALITY, LEAST_GAIN, Goal
 
 import reprl
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
-from reprl.canonical.goal import DEFAULT_QUALITY, LEAST_GAIN, Goal
 from reprl.cli.app import main
 from reprl.errors import ReprlError
 from reprl.learning.baseline import exact_baseline, exact_loss, resolve_baseline

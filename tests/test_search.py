@@ -16,11 +16,11 @@ from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reprl.assurance.betting import Levels, MeanTest, rung_risk, scan_levels
 from scipy.stats import binomtest, kstest
 
 import reprl
 from reprl.artifacts.search import SearchReceipt, SearchRecipe
-from reprl.assurance.betting import Levels, MeanTest, rung_risk, scan_levels
 from reprl.errors import DocumentError, InputError
 from reprl.execution.pool import WorkerPool
 from reprl.learning.search import aim_of

@@ -12,11 +12,11 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-import reprl
 from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.gaps import find_gaps
 from reprl.canonical.goal import Goal
+
+import reprl
 from reprl.errors import ReprlError
 from reprl.mdp.criterion import Criterion
 from reprl.mdp.dynamics import Data, empirical_dynamics, without_unseen

@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
-from experiments.certificates import plan
 from reprl.assurance.certificate import HALFWAY, certificate_data_of, make_certificate
 from reprl.assurance.concentration import levels
 from reprl.assurance.confidence import Sample
 from reprl.assurance.deviation_bounds import bound_deviations
 from reprl.assurance.occupancy_bounds import bound_occupancy
 from reprl.assurance.value_bounds import bound_best, bound_policy
-from reprl.assurance.verdict import judge, prepare
 from reprl.canonical.choice import Rule, choose, follow, make_rule
 from reprl.canonical.gaps import find_gaps
 from reprl.canonical.goal import Goal
 from reprl.canonical.preferred import weigh_tolerances
+from reprl.sources.tallies import play
+
+from experiments.certificates import plan
+from reprl.assurance.verdict import judge, prepare
 from reprl.learning.learner import learn
 from reprl.mdp.dynamics import Data, true_dynamics
 from reprl.mdp.policy import Policy
@@ -28,7 +29,6 @@ from reprl.sources.exploration import cover
 from reprl.sources.parallel import GenerativeModel, call
 from reprl.sources.protocol import no_data
 from reprl.sources.source import doubling
-from reprl.sources.tallies import play
 
 
 def _rule(mdp: TabularMDP, shared_seed: int, goal: Goal) -> Rule:

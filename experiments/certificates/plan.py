@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from reprl.canonical.goal import Goal
+
 from reprl.mdp.catalogue import catalogue
 from reprl.mdp.tabular import TabularMDP
 from reprl.sources.environment import make

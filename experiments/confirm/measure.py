@@ -12,8 +12,8 @@ from scipy.special import stdtrit
 import reprl
 from experiments.confirm import plan
 from reprl.artifacts.confirmation import Confirmation
-from reprl.search.betting import Levels, MeanTest, rung_risk, scan_levels
 from reprl.randomness import DataStream
+from reprl.search.betting import Levels, MeanTest, rung_risk, scan_levels
 from reprl.search.scan import Rung, scan
 from reprl.sources.returns import Play
 

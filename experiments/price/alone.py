@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from reprl.canonical.bound import TableReader
+from reprl.learning.canonical import bind_rule
 
 import reprl
 from experiments.pairs import seed_of
 from experiments.price.measure import ENOUGH, MOST, RUNS, Case, source_of
-from reprl.canonical.bound import TableReader
-from reprl.learning.canonical import bind_rule
 from reprl.learning.settings import Settings
 from reprl.mdp.criterion import criterion_of
 from reprl.mdp.dynamics import Data

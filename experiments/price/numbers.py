@@ -275,6 +275,7 @@ def lake_margins(keys: int) -> list[str]:
     """Return the median margins of FrozenLake's policies, by steps and steady."""
     from reprl.canonical.choice import choose, make_rule
     from reprl.canonical.goal import Goal
+
     from reprl.mdp.dynamics import true_dynamics
 
     mdp, found = reprl.make("gym:FrozenLake-v1", 12), list[str]()

@@ -291,4 +291,3 @@ class ReprlLearner:
             number_within(self.samples, 2 * way.cost(model, pooled=pooled), f"two times {way.unit}")
             limit = self.samples
         return run_soft(model, shared_key, settings, execution, limit=limit)
-

@@ -18,7 +18,7 @@ from reprl.guarantee import Guarantee
 from reprl.learning.search_result import Estimate, RungRecord, SearchDetails, SearchRecord, SearchResult
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey
-from reprl.search.betting import Levels, MeanTest, mean_interval, rung_risk, scan_levels
+from reprl.search.betting import MeanTest, mean_interval, rung_risk, scan_levels
 from reprl.search.families import Family, Named, Networks, Own, head_for, tables_for
 from reprl.search.ladder import Aim, Climb, Step, climb
 from reprl.search.networks import first_inputs, make_network
