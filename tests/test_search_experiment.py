@@ -12,8 +12,7 @@ from experiments.search.tables import RETURNS, TableModel, box
 from reprl.randomness import SharedKey
 from reprl.search.families import Networks, tables_for
 from reprl.search.heads import head_of
-from reprl.search.networks import Linear
-from reprl.search.scales import first_inputs
+from reprl.search.networks import Linear, first_inputs
 from reprl.sources.returns import ReturnModel
 
 

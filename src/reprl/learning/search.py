@@ -107,8 +107,8 @@ def learn_search(
         family = _family(model, settings)
         returns = Returns(model, pool, family.acting, limit)
         baseline = _baseline(returns, family, bounds)
-        say = None if tell is None else (lambda rung, j: tell(f"rung {rung}", j, candidates))
         candidates, near = settings.proposals
+        say = None if tell is None else (lambda rung, j: tell(f"rung {rung}", j, candidates))
         climbed = climb(
             key, returns, family, aim, partial(_judge, bounds, settings.risk),
             candidates=candidates, near=near, rungs=settings.rungs, tell=say,

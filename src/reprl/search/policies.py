@@ -274,8 +274,8 @@ def _write_head(head: Head) -> dict[str, Any]:
 def _read_inputs(where: str, value: Any, at: Any) -> Inputs:
     row = f.many(f.real(-math.inf))
     given = read_fields(where, value, {"offset": row, "scale": f.many(f.real(open_low=True)), "shape": _SHAPE})
-    rows = (tuple(float(x) for x in given[name]) for name in ("offset", "scale"))
-    found = Inputs(*rows, tuple(given["shape"]))
+    offset, scale = (tuple(float(x) for x in given[name]) for name in ("offset", "scale"))
+    found = Inputs(offset, scale, tuple(given["shape"]))
     if not 1 <= len(found.offset) == len(found.scale) == math.prod(found.shape) <= _MOST:
         raise DocumentError(f"{where} must have an offset and a scale for each number, got {quote(value)}")
     return found

@@ -47,38 +47,6 @@ class SearchSettings:
     """Proposals near the last winner that a rung scans, at most; None for 32, and 16 without a target."""
     rungs: int = 32
     """Levels that are tried, at most."""
-    observation_range: Any
-    return_range: Sequence[float] | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchSettings:
-    """What a search is asked for. The same in every run of a recipe."""
-
-    rho: float = 0.1
-    """Allowed probability that two runs end in different policies."""
-    delta: float = 0.1
-    """Allowed probability that the printed policy's return is not above what is certified."""
-    target: float | None = None
-    """A mean return that would do, in reward units; None to climb towards the bound of returns as far as it gets."""
-    policy: Any = None
-    """"linear", "quadratic" (linear in products too), "tanh" (a hidden layer), "table" (finite observations), or an
-    object with ``size`` and ``from_vector``; None for "linear", and "table" where observations are finite."""
-    hidden: int = 16
-    """Units of "tanh"."""
-    candidates: int = 2048
-    """Proposals that a rung scans while there is no winner yet, at most."""
-    near: int = 32
-    """Proposals near the last winner that a rung scans, at most."""
-    rungs: int = 32
-    """Levels that are tried, at most; without a target, rounds of the tournament."""
-    entrants: int = 256
-    """Proposals of a tournament, which is held where no target is named."""
-    tolerance: float | None = None
-    """How far below the best of its tournament a policy may be, in reward units, up to a shared factor between 1 and 2;
-    None for 1/16 of the range of returns."""
-    assurance: str = "certified"
-    """"certified", by bets on bounded returns; "rehearsed", by Student's statistic, without a proof."""
     observation_range: Any = None
     """(low, high) of every number in an observation, which scale the inputs; None for the bounds of the space where
     they are finite."""

@@ -98,8 +98,8 @@ def open_environment(
 ) -> TabularMDP | GymnasiumModel:
     """Return the environment that ``reprl.learn`` would learn in; see there. opened is env, if it is open already."""
     if isinstance(env, TabularMDP | GymnasiumModel):
-        given = (("horizon", horizon), ("reward_range", reward_range))
-        for name, value in (*given, *env.criterion.either((), (("discount", discount),))):
+        limits = (("horizon", horizon), ("reward_range", reward_range))
+        for name, value in (*limits, *env.criterion.either((), (("discount", discount),))):
             if value is not None:
                 raise InputError(f"{name} must be left out for an environment that has one, got {quote(value)}")
         return env if discount is None else _discounted(env, discount)
@@ -116,8 +116,8 @@ def open_environment(
             allowed = "a TabularMDP, a GymnasiumModel, an id, or a gymnasium.Env or a factory of one"
             raise InputError(f"env must be {allowed}, got {quote(env)}")
         return make_gymnasium(env, horizon, reward_range=reward_range, opened=opened)
-    given: dict[str, Any] = {} if opened is None else {"opened": opened}
-    return make(env, horizon, **given, **({} if reward_range is None else {"reward_range": reward_range}))
+    given: dict[str, Any] = {"reward_range": reward_range, "opened": opened}
+    return make(env, horizon, **{name: value for name, value in given.items() if value is not None})
 
 
 def _discounted(env: TabularMDP | GymnasiumModel, discount: float) -> TabularMDP | GymnasiumModel:

@@ -28,7 +28,7 @@ from reprl.storage.checkpoints import Content, Kept
 from reprl.storage.fields import read_fields, whole
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
-WIDTH = 8
+WIDTH = 4
 """Copies of an environment that one process steps side by side, so that policies act in batches."""
 
 

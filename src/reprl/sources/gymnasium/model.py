@@ -59,7 +59,7 @@ def make_gymnasium(
         env_options: passed on to ``gymnasium.make`` with an id.
     """
     _check_horizon(horizon)
-    opened = open_env(env, env_options) if opened is None else opened
+    opened = open_env(env, env_options) if opened is None else open_env(opened, {})
     if not publishes(opened):
         ranges: dict[str, Any] = {"reward_range": reward_range, "data_seed": data_seed}
         return GymnasiumModel(env, horizon, opened=opened, **ranges, **env_options)
