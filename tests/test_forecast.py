@@ -12,7 +12,6 @@ import pytest
 
 import reprl
 from reprl.cli import forecast as forecasts
-from reprl.cli.app import main
 from reprl.execution.progress import Report, progress_bar
 from reprl.kernels import tell_compiling
 from reprl.lab.forecast import APART, Forecast, _Pilot, forecast
@@ -85,17 +84,6 @@ def test_a_forecast_says_of_which_promise_it_is() -> None:
     recipe = reprl.register(mdp, pilot=40_000, quality=0.5, data_seed=3)
     followed = forecast(mdp, quality=0.5, candidate=recipe.published, seconds=0.5)
     assert followed.basis.endswith("registered promise")
-
-
-def test_plan_forecasts_an_environment(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    monkeypatch.setattr("reprl.lab.forecast.PILOT", 0.01)
-    assert main(["plan", "gridworld-v0", "-H", "2", "--env-option", "size=2", "--epsilon", "1.0", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [one["access"] for one in found["forecasts"]] == ["episodic", "generative"]
-    assert (found["n_states"], found["n_actions"], found["horizon"]) == (4, 4, 2)
-    for words in (["plan"], ["plan", "gridworld-v0", "--states", "3"], ["plan", "-S", "2", "-A", "2"]):
-        assert main(words) == 2
-        assert "must" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("watched", [True, False])
