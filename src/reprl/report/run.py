@@ -337,11 +337,10 @@ def _tiles(run: Run, worth: Worth | None) -> list[Fact]:
     found += [("samples", *counted(receipt.samples, "observed transitions")), ("episodes", *episodes)]
     found.append(("sampled cells", reached, "(step, state) pairs with data"))
     if receipt.choice is not None:
-        name = "width" if receipt.choice.kind == "sampled" else "tolerance"
         how = "followed" if receipt.choice.followed else "chosen"
         note = f"candidate {receipt.choice.candidate}, {how}"
         note = "scale of the tolerances of all states" if receipt.choice.kind == AGREED else note
-        found.append((name, number(run.scale * receipt.choice.tolerance), note))
+        found.append(("tolerance", number(run.scale * receipt.choice.tolerance), note))
     else:
         tiers = receipt.tiers.count
         found.append(("tiers", str(tiers), "of reachability" if tiers > 1 else "nothing is ignored"))
