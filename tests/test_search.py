@@ -21,6 +21,7 @@ from scipy.stats import binomtest, kstest
 
 import reprl
 from reprl.artifacts.search import SearchReceipt, SearchRecipe
+from reprl.auditing.search_audit import SearchAudit
 from reprl.errors import DocumentError, InputError
 from reprl.execution.pool import WorkerPool
 from reprl.learning.search import aim_of
