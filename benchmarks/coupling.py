@@ -1,4 +1,4 @@
-"""Correlated sampling: nodes, time and memory of joint, blocked and product draws.
+"""Correlated sampling: nodes, time and memory of joint and product draws.
 
 Nodes and times are medians over a few shared keys, after compilation; a product draw does the same work under every
 key, so its time is the least. Times are those of the processor. `target s` is the limit that the design sets and `met`
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from reprl.coupling.correlated import Draw, draw
 from reprl.coupling.gumbel_field import child_address
-from reprl.coupling.spec import METHODS, PRODUCT, CouplingSpec
+from reprl.coupling.spec import COUPLINGS
 from reprl.errors import ReprlError
 from reprl.randomness import SharedKey, philox
 
@@ -37,7 +37,6 @@ NODE_CAP = 3 * 10**7
 HIGH_CAP = 10**8
 """Nodes that the slowest draws may take: twice the guard of the library."""
 STORED = Path(__file__).parent / "data" / "joint_search.json"
-BLOCKED = CouplingSpec("blocked", 32)
 CAP_GROWTH = 3.0  # stop a family when the next size would pass the cap by its own growth
 
 
@@ -62,7 +61,7 @@ def effort(laws: Laws, keys: int, **options: Any) -> Effort:
         result: Draw = draw(SharedKey(i).derive("benchmark"), laws, **options)
         found.append((result.nodes, time.thread_time() - start))
     seconds = [s for _, s in found]
-    typical = min(seconds) if options.get("coupling") == PRODUCT else statistics.median(seconds)
+    typical = min(seconds) if options.get("method") == "product" else statistics.median(seconds)
     return Effort(int(statistics.median(n for n, _ in found)), typical)
 
 
@@ -142,11 +141,10 @@ def _families() -> list[Row]:
 
 
 def _wide() -> list[Row]:
-    rows = [_row("blocked 32, 0.9^1000", effort(laws_of("0.9", 1000), 5, coupling=BLOCKED), 1.0)]
-    rows.append(_row("blocked 32, random^1000", effort(laws_of("random", 1000), 5, coupling=BLOCKED)))
+    rows = []
     for k in (2, 5):
         laws = np.random.default_rng(k).dirichlet(np.ones(k), 10**6)
-        rows.append(_row(f"product k={k}, n=10^6", effort(laws, 7, coupling=PRODUCT), 0.2))
+        rows.append(_row(f"product k={k}, n=10^6", effort(laws, 7, method="product"), 0.2))
     return rows
 
 
@@ -167,8 +165,8 @@ def _peak_megabytes() -> float:
 
 def _compile() -> None:
     for k in (2, 5):
-        for method in METHODS:
-            draw(SharedKey(0), np.full((4, k), 1.0 / k), CouplingSpec(method, 2))
+        for method in COUPLINGS:
+            draw(SharedKey(0), np.full((4, k), 1.0 / k), method)
 
 
 def store() -> None:

@@ -29,7 +29,7 @@ def run() -> list[dict[str, Any]]:
         rows.append({"what": what, **work()})
         print(f"{what}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
 
-    names = {"audit": "audits", "learn": 'runs of `rule="sampled"`', "continue": "chains of `reprl learn --continue`"}
+    names = {"audit": "audits", "continue": "chains of `reprl learn --continue`"}
     for what, name in names.items():
         add(f"{name} killed and started again", partial(_killed, round(KILLS * size), what))
     add("faults while runs and audits are written", partial(_injected, SHARE))

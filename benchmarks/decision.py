@@ -11,7 +11,6 @@ import time
 from typing import Any
 
 import reprl
-from reprl.learning.learner import learner as bound_learner
 from reprl.mdp.tiers import Tiers
 from reprl.paper.rep_rl_bandit import Accuracy, tiered_induction
 from reprl.paper.rep_var_bandit import Decision
@@ -27,11 +26,7 @@ def run() -> list[dict[str, Any]]:
     grid = reprl.make("gridworld-v0", size=10, horizon=10)
     for name, mdp in (("random S=100 A=5 H=10", random), ("tied grid S=100 A=4 H=10", grid)):
         for calls in (10**4, 10**6, 10**8):
-            for label, decision in (
-                ("blocks of 32", Decision(coupling="blocked", block=32, rounding="none")),
-                ("auto", bound_learner().settings.paper.decision(mdp.n_states, mdp.n_actions)),
-                ("product", Decision(coupling="product", rounding="none")),
-            ):
+            for label, decision in (("product", Decision(coupling="product", rounding=False)),):
                 rows.append({"case": name, "calls": calls, "coupling": label, **_decide(mdp, calls, decision)})
     model = reprl.GenerativeModel(random, 1)
     model.sample(10)
@@ -55,7 +50,7 @@ def _decide(mdp: reprl.TabularMDP, calls: int, decision: Decision) -> dict[str, 
             reprl.SharedKey(seed),
             counts,
             tiers,
-            accuracy=Accuracy.practical(EPSILON, mdp.horizon, 1),
+            accuracy=Accuracy(by_tier=(2.0 * EPSILON / mdp.horizon,), pessimism=0.0),
             delta=0.1,
             decision=decision,
         )

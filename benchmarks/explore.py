@@ -170,7 +170,7 @@ def scaling(sizes: tuple[int, int, int], runs: int, episodes: int, repeats: int)
     model, settings = EpisodicModel(world(sizes), 0), RunSettings(episodes=episodes, bonus=BONUS, guide=GUIDE)
 
     def batch(workers: int) -> Callable[[], Any]:
-        return lambda: explore(model, settings, runs, quotas=(sizes[2],), purpose="speed", workers=workers)
+        return lambda: explore(model, settings, runs, quota=sizes[2], purpose="speed", workers=workers)
 
     pipes = [Pipe() for _ in range(2)]
     halves = [Process(target=_half, args=(end, sizes, runs // 2, settings), daemon=True) for _, end in pipes]
@@ -206,7 +206,7 @@ def _half(end: Connection, sizes: tuple[int, int, int], runs: int, settings: Run
     """Make half of a batch whenever asked."""
     model = EpisodicModel(world(sizes), 0)
     while end.recv():
-        explore(model, settings, runs, quotas=(sizes[2],), purpose="speed")
+        explore(model, settings, runs, quota=sizes[2], purpose="speed")
         end.send(True)
 
 
@@ -216,7 +216,7 @@ def memory(sizes: tuple[int, int, int], episodes: int) -> Row:
     peaks, resident = [], []
     for k in (episodes, episodes, 100 * episodes):  # the first only warms up
         tracemalloc.start()
-        explore(model, RunSettings(episodes=k, bonus=BONUS, guide=GUIDE), 4, quotas=(sizes[2],), purpose="memory")
+        explore(model, RunSettings(episodes=k, bonus=BONUS, guide=GUIDE), 4, quota=sizes[2], purpose="memory")
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         resident.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

@@ -55,7 +55,7 @@ def explore(n_states: int, n_actions: int, horizon: int, runs: int, workers: int
 
     model = reprl.EpisodicModel(sparse_world(n_states, n_actions, horizon), 1)
     _note("world")
-    make_runs(model, RunSettings(episodes=2_000), runs, quotas=(1,), purpose="memory", workers=workers)
+    make_runs(model, RunSettings(episodes=2_000), runs, quota=1, purpose="memory", workers=workers)
 
 
 _notes: dict[str, float] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ def requirement_constant() -> str:
     """Return the constant of the paper's requirement on sizes."""
     from reprl.paper.rep_var_bandit import paper_requirement
 
-    bound = paper_requirement(2, 2, epsilon=1.0, rho=1.0, delta=0.1, coupling=code("reprl.coupling.spec.JOINT"))
+    bound = paper_requirement(2, 2, epsilon=1.0, rho=1.0, delta=0.1, coupling="joint")
     return f"{math.log(120.0) ** -3 / bound:.0f}"
 
 
@@ -96,27 +97,22 @@ def calls_constant() -> str:
     """Return the constant of the paper's parallel calls, for (S, A, H) = (2, 2, 3)."""
     from reprl.paper.constants import paper_calls
 
-    calls = paper_calls(2, 2, 3, epsilon=0.1, rho=0.1, delta=0.1, coupling=code("reprl.coupling.spec.JOINT"))
+    calls = paper_calls(2, 2, 3, epsilon=0.1, rho=0.1, delta=0.1, coupling="joint")
     return f"{calls / (2 * math.log(360.0) ** 3 * 360.0**2 * 30.0**2):.0f}"
 
 
 def computed_rho(n_states: int, n_actions: int, horizon: int) -> list[str]:
     """Return the bound over ρ that a run computes at the paper's size, without rounding and with it."""
     world = reprl.make("random-mdp-v0", n_states=n_states, n_actions=n_actions, horizon=horizon)
-    asked: dict[str, Any] = {"rule": "sampled", "constants": "paper", "coupling": "joint", "rho": 0.1, "delta": 0.1}
+    settings = code("reprl.learning.settings.Settings")(rule="paper", epsilon=horizon / 2)
+    model = reprl.GenerativeModel(world, 2)
+    sizes = (n_states, n_actions, horizon)
+    task, constants = settings.paper.task(*sizes), settings.paper.constants_for(*sizes, model.samples_per_call)
     found = []
-    for rounding in ("none", "vector"):
-        run = reprl.learn(
-            world,
-            access="generative",
-            epsilon=horizon / 2,
-            rounding=rounding,
-            shared_seed=1,
-            data_seed=2,
-            **asked,
-        )
-        assert run.induction is not None
-        found.append(f"{run.induction.guarantee.rho / 0.1:.2f}ρ")
+    for rounding in (False, True):
+        decision = replace(settings.paper.decision, rounding=rounding)
+        run = code("reprl.paper.full.run_full")(model, reprl.SharedKey(1), task, constants, decision)
+        found.append(f"{run.learned.induction.guarantee.rho / 0.1:.2f}ρ")
     return found
 
 
@@ -232,10 +228,6 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         ],
         "bad-probability-all": lambda: [f"{parted():.3f}", f"{math.ceil(100 * (0.1 / parted() + 0.1)) / 100}"],
     },
-    "docs/sampled.md": {
-        "runs-least-times": lambda: [str(code("reprl.assurance.rehearsal.asked_for")(1.0))],
-        "length-plays-episodes": lambda: [str(code("reprl.learning.practical_episodic.EPISODES_PER_CELL"))],
-    },
     "docs/audit.md": {
         "passes-after-runs": lambda: [str(sequential(False)), str(sequential(True))],
     },
@@ -255,13 +247,7 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         ],
     },
     "docs/scale.md": {
-        "there-back-other": lambda: [
-            f"{code('benchmarks.cuda.EPISODES'):,}",
-            f"{kept('cuda')[0]['runs']:,}",
-            f"{code('benchmarks.cuda.EPISODES'):,}",
-        ],
         "if-larger-each": lambda: [f"{code('reprl.execution.tasks._INLINE') >> 10} kB"],
-        "tables-more-runs": lambda: [str(code("reprl.paper.gpu._PER_CORE"))],
     },
     "docs/security.md": {
         "up-after-nodes": lambda: [power(code("reprl.coupling.correlated.DEFAULT_MAX_NODES"))],

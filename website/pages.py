@@ -34,7 +34,6 @@ SECTIONS: dict[str, dict[str, str]] = {
         "certificates": "Certificates",
         "search": "Search",
         "randomness": "",
-        "sampled": "",
         "whole": "",
         "lower-bounds": "",
         "security": "",

@@ -25,7 +25,6 @@ from experiments.lower_bounds.measure import where_parted
 from experiments.lower_bounds.sweep import Effort
 from experiments.runner import Experiment, Job
 from reprl.auditing.evidence import exact_interval
-from reprl.coupling.spec import CouplingSpec
 from reprl.lab.lower_bounds.disagreement import race_disagreement
 from reprl.paper.rep_var_bandit import Decision, multi_best_arm, select
 from reprl.randomness import DataStream
@@ -93,13 +92,13 @@ def parting(point: Point, method: str, m: int, pairs: range) -> NDArray[np.float
             select(point.mechanism, rng.binomial(m, point.means) / m, point.epsilon, DELTA).probabilities
             for _ in range(2)
         )
-        out[j] = race_disagreement(one, two, DataStream(i, f"integral/{m}"), coupling=CouplingSpec(method), draws=DRAWS)
+        out[j] = race_disagreement(one, two, DataStream(i, f"integral/{m}"), coupling=method, draws=DRAWS)
     return out
 
 
 def drawn_apart(point: Point, method: str, m: int, pairs: int) -> int:
     """Count the pairs of decisions, from m fresh coins an arm each and a fresh key, whose arms differ anywhere."""
-    decision = Decision(mechanism=point.mechanism, coupling=method, rounding="none")
+    decision = Decision(mechanism=point.mechanism, coupling=method, rounding=False)
     count = 0
     for i in range(pairs):
         rng = np.random.default_rng([SEED, 1, i, m])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.head_to_head.numbers import by_episodes, own, slope_of, theorem_over_needed
+from experiments.head_to_head.numbers import own, slope_of, theorem_over_needed
 from experiments.price.numbers import untuned
 from experiments.stored import (
     WORDS,
@@ -13,7 +13,6 @@ from experiments.stored import (
     percent,
     percents,
     phrases,
-    power,
     short,
     span,
     stored,
@@ -76,14 +75,6 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
             [short(code("tests.statistics.FALSE_ALARM"), 0)]
             if max(one["real"] for one in measured("evidence", "phantom/").values()) < 1e-6
             else []
-        ),
-        "needs-more-worlds": lambda: phrases(
-            [
-                power(stored("head_to_head")["effort"]["limit"]["episodic"]),
-                *(WORDS[n] for n in (sum(not one["reached"] for one in by_episodes()), len(by_episodes()))),
-            ],
-            "{}",
-            "{} of {}",
         ),
         "figure-rpvi-karbasi-gaussian": lambda: [slope_of("states", "rpvi")],
         "arms-lie-window": lambda: [f"{stored('evidence')['near']}"],

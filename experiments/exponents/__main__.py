@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from experiments.head_to_head.measure import slope
 from experiments.runner import Experiment, Job
-from reprl.coupling.spec import JOINT
 from reprl.lab.lower_bounds.disagreement import race_disagreement
 from reprl.mdp.counts import Counts
 from reprl.mdp.worlds import hard_instance
@@ -44,13 +43,11 @@ SWEEPS: dict[str, tuple[str, tuple[float, ...]]] = {
     "actions": ("A", (2, 4, 8, 16)),
     "horizon": ("H", (1, 2, 3, 4, 6)),
     "epsilon": ("1/ε", (1.0, 0.5, 0.25, 0.125)),
-    "length": ("K", (0.5, 1.0, 2.0, 4.0)),
 }
 SAME = {
     ("actions", 2): "states/4",
     ("horizon", 2): "states/4",
     ("epsilon", 0.5): "states/4",
-    ("length", 1.0): "states/4",
 }
 """Points that another sweep has too."""
 THEORY = {"states": 2, "actions": 1, "horizon": 9, "epsilon": 2, "rho": 2}
@@ -68,8 +65,11 @@ class Point(NamedTuple):
     actions: int = 2
     horizon: int = 2
     epsilon: float = 0.5
-    length: float = 1.0
-    """K over 24·S·A·H."""
+
+    @property
+    def name(self) -> str:
+        """Of its streams, as what is stored was drawn."""
+        return f"{str(self)[:-1]}, length=1.0)"
 
     @property
     def logarithm(self) -> float:
@@ -80,22 +80,22 @@ class Point(NamedTuple):
     def constants(self) -> Constants:
         """The scaled learner's; K and M are this experiment's."""
         sizes = (self.states, self.actions, self.horizon)
-        task = Task(*sizes, self.epsilon * self.horizon, RHO, DELTA, "episodic", JOINT, JOINT, boosted=False)
+        task = Task(*sizes, self.epsilon * self.horizon, RHO, DELTA, "episodic", "joint", boosted=False)
         return Constants.scaled(SCALE, task)
 
 
 def gather(point: Point, number: int, half: int) -> list[tuple[int, Array, Counts, int]]:
     """Runs of one team: for M = M₀, 2M₀, …, nested, the fractions μ̂, the records, and the samples drawn."""
     mdp = hard_instance(np.zeros((point.horizon, point.states)), point.actions)
-    model = EpisodicModel(mdp, DataStream(SEED, f"{point}/{number}/{half}").key)
-    length = round(24 * point.length * point.states * point.actions * point.horizon)
+    model = EpisodicModel(mdp, DataStream(SEED, f"{point.name}/{number}/{half}").key)
+    length = 24 * point.states * point.actions * point.horizon
     settings = RunSettings(episodes=length, bonus=0.1, guide=0.1, failure=0.01)
     out: list[tuple[int, Array, Counts, int]] = []
     first = math.ceil(2 * point.horizon * point.states * (0.5 / point.epsilon) ** 2)
     for i in range(DOUBLINGS + 1):
         runs = first if i == 0 else out[-1][0]
-        found = explore(model, settings, runs, quotas=(point.horizon,), purpose=f"{i}")
-        short, counts = found.short[0].astype(float), found.counts
+        found = explore(model, settings, runs, quota=point.horizon, purpose=f"{i}")
+        short, counts = found.short.astype(float), found.counts
         if out:
             before, mu, more, _ = out[-1]
             short, counts, runs = short + mu * before, counts + more, runs + before
@@ -109,7 +109,7 @@ def parting(point: Point, number: int, one: Any, two: Any) -> float:
     The factor of a step is that of its laws on a way on which the draws before it agree, for which keys are tried: a
     fresh list of keys for every factor, so that the product is right on average.
     """
-    stream = DataStream(SEED, f"integral/{point}/{number}")
+    stream = DataStream(SEED, f"integral/{point.name}/{number}")
     first, second = (np.stack([1.0 - mu.ravel(), mu.ravel()], axis=1) for _, mu, _, _ in (one, two))
     agree = 1.0 - race_disagreement(first, second, stream, draws=DRAWS)
     for h in reversed(range(point.horizon)):
@@ -125,8 +125,8 @@ def parting(point: Point, number: int, one: Any, two: Any) -> float:
 
 def follow(point: Point, h: int, key: SharedKey, one: Any, two: Any) -> tuple[Array, Array] | None:
     """Return two runs' laws of the arms of a step under a key, or None if what is drawn before it differs."""
-    constants, decision = point.constants, Decision(mechanism="exponential", coupling="joint", rounding="none")
-    ignored, other = (draw_ignored(key.derive("ignore"), mu, JOINT) for _, mu, _, _ in (one, two))
+    constants, decision = point.constants, Decision(mechanism="exponential", coupling="joint", rounding=False)
+    ignored, other = (draw_ignored(key.derive("ignore"), mu, "joint") for _, mu, _, _ in (one, two))
     if not np.array_equal(ignored, other):
         return None
     made = [
@@ -147,7 +147,7 @@ def follow(point: Point, h: int, key: SharedKey, one: Any, two: Any) -> tuple[Ar
 
 def measure(sweep: str, value: float, block: int) -> Data:
     """Chances of parting, (pairs, sizes), and the samples of a run at every size."""
-    varied: Data = {sweep: value if sweep in ("epsilon", "length") else int(value)}
+    varied: Data = {sweep: value if sweep == "epsilon" else int(value)}
     point = Point()._replace(**varied)
     chances, samples = [], []
     for number in range(BLOCK * block, BLOCK * (block + 1)):
@@ -232,24 +232,8 @@ def fits(data: Data) -> list[Data]:
     base = found.get("states/4")
     if base is not None:
         size, spread = zip(*(read_off(base, level) for level in LEVELS), strict=True)
-        chances, runs = np.array(base["chances"]), [float(n) for n in base["runs"]]
-        error = np.maximum(chances.std(axis=0) / np.sqrt(len(chances)) / chances.mean(axis=0), 1e-3).tolist()
-        levels, mean = np.array(LEVELS), chances.mean(axis=0)
-        for name, level, chance in (
-            ("", levels, mean),
-            (", by −log(1 − chance)", -np.log1p(-levels), -np.log1p(-mean)),
-        ):
-            fit = slope((1.0 / level).tolist(), list(size), list(spread))
-            out.append({"name": f"1/ρ{name}", "sweep": "rho", "points": len(LEVELS), **fit})
-            fit = slope(runs, chance.tolist(), error)
-            out.append(
-                {
-                    "name": f"M at fixed K: probability of disagreement{name}",
-                    "sweep": "runs",
-                    "points": len(runs),
-                    **fit,
-                }
-            )
+        fit = slope([1.0 / level for level in LEVELS], list(size), list(spread))
+        out.append({"name": "1/ρ", "sweep": "rho", "points": len(LEVELS), **fit})
     return out
 
 
@@ -284,7 +268,7 @@ def tables(data: Data) -> str:
         "|---" * 5 + "|",
     ]
     for fit in fits(data):
-        theory = THEORY.get(fit["sweep"], "–")
+        theory = THEORY[fit["sweep"]]
         shown = f"{fit['slope']:.2f} | {fit['low']:.2f} … {fit['high']:.2f}"
         lines.append(f"| {fit['name']} | {shown} | {fit['points']} | {theory} |")
     return "\n".join(lines) + "\n"

@@ -58,21 +58,13 @@ def theorem_over_needed() -> list[str]:
     from experiments.head_to_head import plan
     from reprl.learning.settings import Settings
 
-    asked = Settings(
-        access="generative", rule="sampled", constants="paper", epsilon=plan.EPSILON, rho=plan.RHO, coupling="joint"
-    )
+    asked = Settings(rule="paper", epsilon=plan.EPSILON, rho=plan.RHO)
     found = []
     for name, one in measured("head_to_head", "sweep/states/").items():
         if name.endswith("/reprl (joint)"):
             shape = (int(one["x"]), 2, plan.HORIZON)
-            found.append(asked.paper.constants_for(*shape).calls * math.prod(shape) / one["samples"])
+            found.append(asked.paper.constants_for(*shape, math.prod(shape)).calls * math.prod(shape) / one["samples"])
     return [power(10.0 ** math.floor(math.log10(x))) for x in (min(found), max(found))]
-
-
-def by_episodes() -> list[Any]:
-    """Return what the paper's rule did by episodes, on every world of head to head."""
-    found = measured("head_to_head", "table/episodic/")
-    return [one for name, one in found.items() if name.rpartition("/")[2].startswith("reprl")]
 
 
 def sharper(world: str, learner: str = "") -> float:

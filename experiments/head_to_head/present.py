@@ -17,7 +17,6 @@ STYLES = {
     "reprl (canonical)": ("#117733", "p"),
     "reprl (joint)": ("#0b6e99", "o"),
     "reprl (joint, 4ε)": ("#0b3c5d", "*"),
-    "reprl (auto)": ("#0b6e99", "o"),
     "reprl (product)": ("#4fb0d6", "s"),
     "rpvi": ("#c1440e", "^"),
     "karbasi-grid": ("#e08a3c", "v"),

@@ -14,15 +14,15 @@ from scipy import stats
 from experiments.lower_bounds.sweep import DELTA, LEARNER_HORIZON, REAL_LIMIT, Effort, Point
 from reprl.coupling.correlated import correlated_sample
 from reprl.coupling.mechanisms import compact
-from reprl.coupling.spec import CouplingSpec
 from reprl.lab.lower_bounds.disagreement import race_disagreement
-from reprl.lab.lower_bounds.hard_mdp import signs_from_reprl
+from reprl.lab.lower_bounds.hard_mdp import make_hard_mdp, signs_from_reprl
 from reprl.lab.lower_bounds.problems import cube_instance, sign_excess
 from reprl.lab.lower_bounds.solvers import plan_signs, sign_scores, sign_solver
 from reprl.lab.lower_bounds.sources import rademacher
 from reprl.learning.learner import learner
 from reprl.learning.settings import LearnOptions
 from reprl.randomness import DataStream, SharedKey
+from reprl.sources.parallel import GenerativeModel
 
 INSTANCES = SharedKey(20250917).derive("instances")
 STEPS = (0.7, 1.0, 1.4)
@@ -39,7 +39,6 @@ def options(point: Point) -> dict[str, Any]:
         "delta": DELTA,
         "target": series.target,
         "coupling": series.coupling,
-        "block": series.block,
     }
 
 
@@ -58,7 +57,7 @@ def disagreements(point: Point, gap: float, m: int, pairs: range, instance: Inst
             compact(sign_scores(rademacher(p, 2 * i + run), point.n, m), epsilon=gap).probabilities for run in (0, 1)
         ]
         stream = DataStream(i, f"integral/{point.n}/{m}")
-        grade = CouplingSpec(point.series.coupling, point.series.block)
+        grade = point.series.coupling
         out[j] = race_disagreement(laws[0], laws[1], stream, coupling=grade, draws=draws)
     return out
 
@@ -164,16 +163,16 @@ def learner_point(n_states: int, rho: float, epsilon: float, pairs: int) -> dict
     horizon, n = LEARNER_HORIZON, LEARNER_HORIZON * n_states
     centre = 5.0 * n * horizon / (rho * epsilon) ** 2
     sizes = [round(centre * step) for step in (0.25, 0.5, 1.0, 2.0, 4.0)]
+    unit = GenerativeModel(make_hard_mdp(np.zeros(n), n_states=n_states), 0).samples_per_call
     counts, vectors, worst = [], [], 0.0
     for k, calls in enumerate(sizes):
         settings: LearnOptions = {
             "epsilon": epsilon * horizon / 3.0,
             "rho": rho,
             "delta": DELTA,
-            "calls": calls,
-            "coupling": "joint",
-            "access": "generative",
-            "rule": "sampled",
+            "rule": "paper",
+            "constants": "scaled",
+            "samples": calls * unit,
         }
         solver = signs_from_reprl(learner(**settings), n_states=n_states, horizon=horizon)
         different = 0

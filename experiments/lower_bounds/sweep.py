@@ -12,7 +12,6 @@ class Series(NamedTuple):
     name: str
     target: str
     coupling: str
-    block: int
 
 
 class Point(NamedTuple):
@@ -47,10 +46,9 @@ class Effort:
 QUICK = Effort(pairs=40, draws=128, scouts=12, accuracy_runs=20, real_pairs=30, learner_pairs=12, bootstraps=100)
 FULL = Effort()
 
-JOINT = Series("joint, every coordinate", "every", "joint", 16)
-AVERAGE = Series("joint, on average", "average", "joint", 16)
-BLOCKED = Series("blocks of 16, every coordinate", "every", "blocked", 16)
-PRODUCT = Series("product, every coordinate", "every", "product", 16)
+JOINT = Series("joint, every coordinate", "every", "joint")
+AVERAGE = Series("joint, on average", "average", "joint")
+PRODUCT = Series("product, every coordinate", "every", "product")
 
 SIZES = (4, 8, 16, 32, 64, 128, 256)
 RHOS = (0.02, 0.04, 0.08, 0.16, 0.3)
@@ -73,9 +71,7 @@ LARGE_N = 32
 
 def points() -> list[Point]:
     """Return every measurement of the sweep."""
-    out = [
-        Point(series, "n", n, BASE_RHO, BASE_EPSILON) for series in (JOINT, AVERAGE, BLOCKED, PRODUCT) for n in SIZES
-    ]
+    out = [Point(series, "n", n, BASE_RHO, BASE_EPSILON) for series in (JOINT, AVERAGE, PRODUCT) for n in SIZES]
     out += [Point(series, "rho", BASE_N, rho, BASE_EPSILON) for series in (JOINT, AVERAGE) for rho in RHOS]
     out += [Point(series, "epsilon", BASE_N, BASE_RHO, eps) for series in (JOINT, AVERAGE) for eps in EPSILONS]
     return out

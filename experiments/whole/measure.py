@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from experiments.whole import plan
 from reprl.errors import ReprlError
 from reprl.execution.settings import Execution
-from reprl.learning.full import run_full_algorithm
+from reprl.learning.full import run_paper
 from reprl.learning.learner import make_settings
 from reprl.learning.protocol import Run
 from reprl.learning.settings import Settings
@@ -33,8 +33,8 @@ Array = NDArray[np.float64]
 
 def settings(**options: Any) -> Settings:
     """Ask for the paper's algorithm at scaled sizes, by episodes."""
-    asked = {"epsilon": plan.EPSILON, "rho": plan.RHO, "delta": plan.DELTA, "rule": "sampled", "constants": "scaled"}
-    return make_settings({**asked, **plan.PAPER, **options})
+    asked = {"epsilon": plan.EPSILON, "rho": plan.RHO, "delta": plan.DELTA, "rule": "paper", "constants": "scaled"}
+    return make_settings({**asked, **plan.PAPER, "access": "episodic", **options})
 
 
 def _run(mdp: TabularMDP, asked: Settings, name: str, number: int, half: int) -> tuple[Run | None, int]:
@@ -42,7 +42,7 @@ def _run(mdp: TabularMDP, asked: Settings, name: str, number: int, half: int) ->
     model = EpisodicModel(mdp, DataStream(plan.SEED, f"{name}/{number}/{half}").key)
     key = SharedKey(plan.SEED).derive(name, number)
     try:
-        return run_full_algorithm(model, key, asked), model.ledger.samples
+        return run_paper(model, key, asked), model.ledger.samples
     except ReprlError as error:
         if "no policy was learned" not in str(error):
             raise
@@ -50,14 +50,14 @@ def _run(mdp: TabularMDP, asked: Settings, name: str, number: int, half: int) ->
 
 
 def pairs(world: str, numbers: range) -> dict[str, Any]:
-    """Pairs of whole runs: rows of what they came to, and of the learners that they boosted."""
-    mdp, asked = plan.WORLDS[world](), settings(scale=plan.SCALE)
+    """Pairs of whole runs: rows of what they came to."""
+    mdp, asked = plan.WORLDS[world](), settings(scale=plan.SCALE, boosted=True)
     best = mdp.evaluate(mdp.solve().policy)
     rows = []
     for number in numbers:
         (one, first), (two, second) = (_run(mdp, asked, world, number, half) for half in range(2))
         runs = [run for run in (one, two) if run is not None]
-        row: dict[str, Any] = {
+        row = {
             "number": number,
             "apart": int(one is None or two is None or one.policy != two.policy),
             "failed": 2 - len(runs),
@@ -65,8 +65,6 @@ def pairs(world: str, numbers: range) -> dict[str, Any]:
             "losses": [round(best - mdp.evaluate(run.policy), 6) for run in runs],
             "tiers": [_levels(run) for run in runs],
         }
-        if one is not None and two is not None:
-            row |= _base(mdp, one, two, best)
         rows.append(row)
     return {"digest": mdp.digest[:16], "shape": [mdp.n_states, mdp.n_actions, mdp.horizon], "rows": rows}
 
@@ -76,22 +74,9 @@ def _levels(run: Run) -> list[int]:
     return [int((run.tiers.level == tier).sum()) for tier in range(1, run.tiers.count + 1)]
 
 
-def _base(mdp: TabularMDP, one: Run, two: Run, best: float) -> dict[str, Any]:
-    """Learners of one seed in both runs, held against each other, and what they lose."""
-    apart, total, heavy = 0.0, 0, 0
-    lost: list[float] = []
-    for mine, theirs in zip(one.ballots, two.ballots, strict=True):
-        tally = mine.candidates + mine.frequencies + theirs.candidates + theirs.frequencies
-        apart += mine.parts_from(theirs) * tally.total() / 2
-        total += tally.total() // 2
-        heavy += len(mine.heavy) + len(theirs.heavy)
-        lost += [best - mdp.evaluate(policy) for policy, times in tally.items() for _ in range(times)]
-    return {"base": [round(apart, 3), total], "heavy": heavy, "base_loss": round(float(np.mean(lost)), 6)}
-
-
 def boosting(world: str, scale: float, pairs: int) -> dict[str, Any]:
     """Learners of one size from parallel samples, boosted at sizes that grow; and where the boosted part."""
-    mdp, asked = plan.BOOSTING_WORLDS[world](), settings(scale=plan.BOOSTED_SCALE, access="generative")
+    mdp, asked = plan.BOOSTING_WORLDS[world](), settings(scale=plan.BOOSTED_SCALE, access="generative", boosted=True)
     task = asked.paper.task(mdp.n_states, mdp.n_actions, mdp.horizon)
     sizes = Constants.scaled(scale, task)
     names = ("candidates", "frequencies", "pulls")
@@ -104,7 +89,7 @@ def boosting(world: str, scale: float, pairs: int) -> dict[str, Any]:
         for half in range(2):
             seed = DataStream(plan.SEED, f"boosting/{world}/{scale}/{number}/{half}").key
             try:
-                found.append(run_full_algorithm(GenerativeModel(mdp, seed), key, asked, constants=used))
+                found.append(run_paper(GenerativeModel(mdp, seed), key, asked, constants=used))
             except ReprlError as error:
                 if "no policy was learned" not in str(error):
                     raise
@@ -129,11 +114,11 @@ def theorem(name: str, number: int, workers: int = 1) -> dict[str, Any]:
     """
     asked = plan.THEOREM[name]
     mdp, wanted = asked.build(), {"epsilon": asked.epsilon, "rho": asked.rho, "delta": asked.rho}
-    chosen = settings(access="generative", constants="paper", shape="boosted", coupling="joint", **wanted)
+    chosen = settings(access="generative", constants="paper", boosted=True, **wanted)
     key, best = SharedKey(plan.SEED).derive("theorem", name, number), mdp.evaluate(mdp.solve().policy)
     models = [GenerativeModel(mdp, DataStream(plan.SEED, f"theorem/{name}/{number}/{half}").key) for half in range(2)]
     start = time.perf_counter()
-    one, two = (run_full_algorithm(model, key, chosen, execution=Execution(workers=workers)) for model in models)
+    one, two = (run_paper(model, key, chosen, execution=Execution(workers=workers)) for model in models)
     parts = [mine.parts_from(theirs) for mine, theirs in zip(one.ballots, two.ballots, strict=True)]
     return {
         "apart": int(one.policy != two.policy),
@@ -149,14 +134,14 @@ def theorem(name: str, number: int, workers: int = 1) -> dict[str, Any]:
 def slope(n_states: int, grade: str, numbers: range) -> dict[str, Any]:
     """Pairs of direct runs, ρ asked of one learner: samples and how many pairs differ."""
     mdp = plan.slope_world(n_states)
-    asked = settings(scale=plan.SLOPE_SCALE, shape="direct", coupling=grade)
+    asked = settings(scale=plan.SLOPE_SCALE, coupling=grade)
     apart, samples = 0, []
     for number in numbers:
         runs = [_run(mdp, asked, f"slope/{n_states}/{grade}", number, half) for half in range(2)]
         policies = [run.policy for run, _ in runs if run is not None]
         apart += int(policies[0] != policies[1])
         samples += [spent for _, spent in runs]
-    constants = asked.paper.constants_for(n_states, mdp.n_actions, mdp.horizon)
+    constants = asked.paper.constants_for(n_states, mdp.n_actions, mdp.horizon, mdp.horizon)
     return {
         "pairs": len(numbers),
         "apart": apart,
@@ -168,7 +153,7 @@ def slope(n_states: int, grade: str, numbers: range) -> dict[str, Any]:
 def tiers(world: str, runs: int) -> dict[str, Any]:
     """What tiers do: direct runs with many of them, with the paper's pessimism and without."""
     mdp = plan.TIER_WORLDS[world]()
-    asked = settings(scale=plan.TIER_SCALE, shape="direct")
+    asked = settings(scale=plan.TIER_SCALE)
     task = asked.paper.task(mdp.n_states, mdp.n_actions, mdp.horizon)
     constants = Constants.scaled(plan.TIER_SCALE, task, least_tiers=plan.TIERS)
     best = mdp.evaluate(mdp.solve().policy)
@@ -177,7 +162,7 @@ def tiers(world: str, runs: int) -> dict[str, Any]:
     for number in range(runs):
         model = EpisodicModel(mdp, DataStream(plan.SEED, f"tiers/{world}/{number}").key)
         key = SharedKey(plan.SEED).derive("tiers", world, number)
-        explored = rep_level_explore(key.derive("explore"), model, constants.stages(), coupling=task.partition)
+        explored = rep_level_explore(key.derive("explore"), model, constants.stages(), coupling=task.coupling)
         partition = ignore_starved(explored.tiers, explored.counts)
         for name, pessimism in (("with", 1.0), ("without", 0.0)):
             induction = tiered_induction(
@@ -186,7 +171,7 @@ def tiers(world: str, runs: int) -> dict[str, Any]:
                 partition,
                 accuracy=replace(constants, pessimism=pessimism).accuracy,
                 delta=constants.delta,
-                decision=asked.paper.decision(mdp.n_states, mdp.n_actions),
+                decision=asked.paper.decision,
             )
             losses[name].append(best - mdp.evaluate(induction.policy))
             if pessimism:

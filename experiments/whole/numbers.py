@@ -14,10 +14,8 @@ from experiments.stored import (
     code,
     measured,
     pairs_of,
-    percent,
     percents,
     phrases,
-    row,
     span,
     stored,
     table,
@@ -33,11 +31,6 @@ def whole(kind: str) -> dict[str, Any]:
 def apart_whole(world: str = "") -> list[Any]:
     """Return the pairs of whole runs, on the worlds whose names begin so."""
     return pairs_of("whole", f"pairs/{world}")
-
-
-def boosted_row(world: str) -> list[str]:
-    """Return the line of a world in the table of boosting."""
-    return next(cells for cells in table("whole") if cells[0] == world and len(cells) == 5)
 
 
 def nicer() -> list[float]:
@@ -83,15 +76,15 @@ def grade_slopes(grade: str) -> tuple[str, list[float]]:
     return drawn.split(" ")[0], [float(x) for x in re.findall(r"-?[\d.]+", enough)[1:]]
 
 
-def sharp(epsilon: float, rho: float, horizon: int = 2) -> float:
+def proven(epsilon: float, rho: float, horizon: int = 2) -> float:
     """Return the fewest episodes that are proven to do for two states and actions."""
-    return float(code("reprl.paper.sharp.sharp_episodes")(2, 2, horizon, epsilon=epsilon, rho=rho, delta=rho).episodes)
+    problem = code("reprl.paper.proven.Problem")(2, 2, horizon, epsilon, rho, rho)
+    return float(code("reprl.paper.proven.proven_sizes")(problem).episodes)
 
 
 def learners_at(rho: float) -> int:
     """Return the learners of a boosted run of Theorem 4.13 on two states, actions and one step."""
-    spec = code("reprl.coupling.spec.JOINT")
-    task = code("reprl.paper.constants.Task")(2, 2, 1, 0.5, rho, rho, "generative", spec, spec, True)
+    task = code("reprl.paper.constants.Task")(2, 2, 1, 0.5, rho, rho, "generative", "joint", True)
     return int(code("reprl.paper.constants.Constants").paper(task).learners)
 
 
@@ -100,13 +93,6 @@ def seconds_at(rho: float) -> str:
     runs = [one for name, one in whole("theorem").items() if "ρ = 0.2" in name]
     each = sum(one["seconds"] / one["learners"] for one in runs) / len(runs)
     return str(int(float(f"{learners_at(rho) * each:.1e}")))
-
-
-def played_rate() -> float:
-    """Return the most steps of a second that exploration runs were played at."""
-    from experiments.stored import stored
-
-    return max(float(one["rate"]) for pair in stored("episodic_pair")["measured"].values() for one in pair["runs"])
 
 
 def certified_episodes() -> float:
@@ -123,9 +109,9 @@ def paper_whole(n_states: int, n_actions: int, horizon: int) -> Any:
     from reprl.learning.settings import Settings
 
     asked = Settings(
-        rule="sampled", constants="paper", coupling="joint", epsilon=plan.EPSILON, rho=plan.RHO, delta=plan.DELTA
+        rule="paper", access="episodic", boosted=True, epsilon=plan.EPSILON, rho=plan.RHO, delta=plan.DELTA
     )
-    return asked.paper.constants_for(n_states, n_actions, horizon)
+    return asked.paper.constants_for(n_states, n_actions, horizon, horizon)
 
 
 NUMBERS: dict[str, dict[str, LookUp]] = {
@@ -148,7 +134,6 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
             "{} of {}".format(sum(one["apart"] for one in apart_whole("random")), len(apart_whole("random"))),
             str(sum(one["apart"] for one in apart_whole("gridworld"))),
         ],
-        "parts-another-eight": lambda: [percent(float(cell)) for cell in boosted_row("gridworld(4,4,3)")[1:3]],
         "proof-asks-picks": lambda: [tens(paper_whole(4, 2, 3).pulls)],
         "instance-part-pairs": lambda: phrases(
             [*percents(learners_apart("hard")), *{"{} of {}".format(*x) for x in boosted("hard")}], "{} to {}", "{}"
@@ -180,14 +165,13 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
             [f"{x:.1f}".replace("-", "−") for g in ("joint", "product") for x in grade_slopes(g)[1]], "{}, {}", "{}, {}"
         ),
         "learners-tenth": lambda: [f"{learners_at(0.1):.1e}".replace("e+0", "e"), seconds_at(0.1)],
-        "sharp-smallest": lambda: [f"{sharp(0.5, 0.1, 1):.1e}".replace("e+", "e")],
-        "proven-begins-episodes": lambda: [row("whole", "2, 2, 1", "0.5")[3]],
+        "proven-smallest": lambda: [f"{proven(0.5, 0.1, 1):.1e}".replace("e+", "e")],
+        "proven-begins-episodes": lambda: [tens(proven(0.5, 0.1, 1), 1)],
     },
-    "docs/overview.md": {"papers-episodes": lambda: [row("whole", "2, 2, 1", "0.5")[6]]},
+    "docs/overview.md": {"papers-episodes": lambda: [tens(paper_whole(2, 2, 1).total, 1)]},
     "docs/proofs/whole.md": {
-        "steps-needs-usual": lambda: [tens(sharp(0.5, 0.1), 1), tens(sharp(1.0, 0.3), 1)],
-        "one-step-needs": lambda: [tens(sharp(0.5, 0.1, 1), 1)],
-        "hours-first-pair": lambda: [f"{sharp(0.5, 0.1) * 2 * 2 / played_rate() / 3600:.1f}", tens(played_rate(), 1)],
+        "steps-needs-usual": lambda: [tens(proven(0.5, 0.1), 1), tens(proven(1.0, 0.3), 1)],
+        "one-step-needs": lambda: [tens(proven(0.5, 0.1, 1), 1)],
         "certified-episodes": lambda: [f"{certified_episodes():.2g}".replace("e+0", "e")],
     },
 }

@@ -25,8 +25,8 @@ BOOSTING_SCALES = (0.05, 0.1, 0.2)
 """Of boosting's own sizes."""
 BOOSTING_PAIRS = 400
 SEED = 20261116
-PAPER = {"mechanism": "exponential", "rounding": "vector"}
-"""The paper's own choices where the library offers others."""
+PAPER = {"mechanism": "exponential"}
+"""The paper's own choice where the library offers another."""
 CHUNK = 5
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +11,9 @@ import numpy as np
 
 from experiments.whole import plan
 from reprl.auditing.evidence import exact_interval
-from reprl.errors import ReprlError
-from reprl.learning.settings import Settings
-from reprl.paper.sharp import sharp_episodes
 
 Data = dict[str, Any]
 START, END = "<!-- tables: python -m experiments.whole -->\n", "<!-- end of tables -->\n"
-SIZES = ((2, 2, 1), (2, 2, 2), (4, 2, 2), (2, 2, 4), (4, 2, 3), (10, 3, 4), (16, 4, 6))
-"""(S, A, H) of the table of proven episodes."""
-ASKED = ((0.5, 0.1), (1.0, 0.3))
-"""(ε, ρ = δ) of the table of proven episodes."""
 
 
 def part(data: Data, kind: str) -> dict[str, Data]:
@@ -39,9 +31,7 @@ def rows_of(data: Data) -> dict[str, list[Data]]:
 
 def tables(data: Data) -> str:
     """Return the tables of the page as Markdown."""
-    return "\n".join(
-        [_pairs(data), _boosting(data), _grown(data), _theorem(data), _tiers(data), _slopes(data), _proven()]
-    )
+    return "\n".join([_pairs(data), _grown(data), _theorem(data), _tiers(data), _slopes(data)])
 
 
 def share(hits: int, trials: int) -> str:
@@ -65,22 +55,6 @@ def _pairs(data: Data) -> str:
             f"| {world} | {share(sum(row['apart'] for row in rows), len(rows))} | {np.mean(losses):.4f} | "
             f"{max(losses):.4f} | {samples:.2g} | {', '.join(f'{x:.1f}' for x in levels)} | {failed}/{2 * len(rows)} |"
         )
-    return "\n".join(lines) + "\n"
-
-
-def _boosting(data: Data) -> str:
-    lines = [
-        "| environment | learners under one seed that differ | boosted ones that differ | seeds with a heavy hitter | "
-        "loss of a learner |",
-        "|---|---|---|---|---|",
-    ]
-    for world, rows in rows_of(data).items():
-        whole = [row for row in rows if "base" in row]
-        apart, total = np.sum([row["base"] for row in whole], axis=0)
-        heavy = sum(row["heavy"] for row in whole) / (8 * len(whole))
-        boosted = sum(row["apart"] for row in rows) / len(rows)
-        lost = np.mean([row["base_loss"] for row in whole])
-        lines.append(f"| {world} | {apart / total:.3f} | {boosted:.3f} | {heavy:.0%} | {lost:.4f} |")
     return "\n".join(lines) + "\n"
 
 
@@ -192,27 +166,6 @@ def _slopes(data: Data) -> str:
             apart, pairs = (sum(one[name] for one in found.values()) for name in ("apart", "pairs"))
             fits.append(f"| {grade} | {sizes} | {share(apart, pairs)} | {' | '.join(cells)} |")
     return "\n".join(fits) + "\n"
-
-
-def _proven() -> str:
-    lines = [
-        "| S, A, H | ε | ρ = δ | proven from (episodes) | tiers | runs × episodes, tier 1 | the paper's, boosted |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for (s, a, h), (epsilon, rho) in ((size, asked) for size in SIZES for asked in ASKED):
-        if epsilon >= h:
-            continue
-        found = sharp_episodes(s, a, h, epsilon=epsilon, rho=rho, delta=rho)
-        asked = Settings(rule="sampled", constants="paper", epsilon=epsilon, rho=rho, delta=rho, coupling="joint")
-        try:
-            paper = f"10^{math.log10(asked.paper.constants_for(s, a, h).total):.1f}"
-        except ReprlError:
-            paper = "–"
-        lines.append(
-            f"| {s}, {a}, {h} | {epsilon:g} | {rho:g} | 10^{math.log10(found.episodes):.1f} | {len(found.runs) + 1} | "
-            f"{found.runs[0]:.1e} × {found.lengths[0]:.1e} | {paper} |"
-        )
-    return "\n".join(lines) + "\n"
 
 
 def draw(data: Data, folder: Path) -> None:
