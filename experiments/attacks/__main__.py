@@ -25,7 +25,7 @@ from reprl.assurance import verdict
 
 RHO = DELTA = 0.1
 QUALITY, LEAST_GAIN = 0.9, 1e-3
-PAIRS, CHUNK = 60, 10
+PAIRS, CHUNK = 40, 10
 ROUNDED = 1e-6
 """Of an exact loss over ε."""
 Data = dict[str, Any]
@@ -158,7 +158,8 @@ def tables(data: Data) -> str:
 
 
 def _median(samples: Iterable[int | None]) -> str:
-    return short(float(np.median([math.inf if n is None else n for n in samples]))).replace("infeinf", "–")
+    middle = float(np.median([math.inf if n is None else n for n in samples]))
+    return short(middle) if math.isfinite(middle) else "–"
 
 
 def _shown(one: Count) -> tuple[str, str, str]:

@@ -12,8 +12,8 @@ from scipy.special import stdtrit
 import reprl
 from experiments.confirm import plan
 from reprl.artifacts.confirmation import Confirmation
-from reprl.assurance.betting import Levels, MeanTest, rung_risk, scan_levels
 from reprl.randomness import DataStream
+from reprl.search.betting import Levels, MeanTest, rung_risk, scan_levels
 from reprl.search.scan import Rung, scan
 from reprl.sources.returns import Play
 
@@ -165,7 +165,7 @@ def ppo() -> dict[str, Any]:
 
 
 def lake() -> dict[str, Any]:
-    """Confirm a canonical table of FrozenLake, in the world that it was learned in and in Gymnasium's own."""
+    """Confirm a table of FrozenLake, in the world that it was learned in and in Gymnasium's own."""
     world = reprl.make("gym:FrozenLake-v1", horizon=int(plan.LAKE["horizon"]))
     run = reprl.learn(world, epsilon=0.3, shared_seed=7, data_seed=plan.SEED, max_samples=4_000_000)
     target = plan.LAKE["target"]
