@@ -29,9 +29,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows = csv.writer(file)
         rows.writerow(log)
         rows.writerows(zip(*(column.tolist() for column in log.values()), strict=True))
-    for name, most in (("run", "3000000"), ("short", "100000")):
-        out = ["--out", str(folder / name), "--json"]
-        assert main(["learn", *GRID, "--data-seed", "1", "--max-samples", most, *out]) == 0
+    for name, seed, most in (("run", "1", "3000000"), ("short", "4", "100000")):
+        how = ["--data-seed", seed, "--max-samples", most]
+        assert main(["learn", *GRID, *how, "--out", str(folder / name), "--json"]) == 0
     return folder
 
 
