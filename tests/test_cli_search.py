@@ -87,6 +87,10 @@ def test_two_searches_an_audit_and_a_comparison(cli, tmp_path):
     ("words", "said"),
     [
         (["--target", "600"], "target must lie in [0, 500), the range of returns, got 600"),
+        (
+            ["--rule", "soft", "--horizon", "20"],
+            "into cells with gymnasium.wrappers.DiscretizeObservation",
+        ),
         (["--policy", "cubic"], "policy must be 'linear', 'quadratic', 'tanh', 'table' or an object"),
         (["--target", "20", "--discount", "0.9"], "discount must be left out for a search, got 0.9"),
     ],
