@@ -64,9 +64,7 @@ def test_run_folder_has_every_figure_and_the_fingerprint(run: dict[str, Any], tm
     assert figures(page) == RUN_FIGURES
     assert run["policy"]["fingerprint"] in page
     assert "rehearsed" in page
-    assert "docs/rehearsal.md" in page
-    assert re.search(r"of (20|40) simulated second teams learn this policy", page)
-    assert re.search(r"actions count as equal if their loss[^.]*, weighted by visits, is at most [\d.]+", page)
+    assert re.search(r"\[rehearsed: \d+ of \d+ simulated teams\]", page)
     assert f'recipe digest</dt><dd class="digest">{run["receipt"]["recipe"]}' in page
     assert "State names unknown" not in page
     assert "0,0 start" in page
