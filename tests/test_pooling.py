@@ -16,9 +16,8 @@ from reprl.errors import ReprlError
 from reprl.learning.learner import ReprlLearner
 from reprl.learning.settings import Settings
 from reprl.mdp.counts import Counts, tally
-from reprl.mdp.dynamics import Data, empirical_dynamics, redraw_data
+from reprl.mdp.dynamics import Data, empirical_dynamics
 from reprl.randomness import SharedKey
-from reprl.sources.episodes import EpisodicModel
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.parallel import GenerativeModel
 from reprl.sources.protocol import Access
@@ -105,16 +104,7 @@ def test_pooled_samples_have_the_law_of_the_world() -> None:
     assert wrong.max() > 100.0  # what the same figure says of another law
 
 
-def test_a_second_team_errs_alike_at_all_steps() -> None:
-    """Redrawn step by step, its errors would differ; pooled, one multinomial serves all."""
-    data = Data(GenerativeModel(reprl.make("river-swim-v0"), 1).pooled.sample(64), np.array([64, 0, 0, 0, 0, 0]))
-    team = redraw_data(data, 2, key=9)
-    assert team.counts.outcomes.pooled
-    assert team.counts.visits.tolist() == np.full((20, 6, 2), 32).tolist()
-    assert team.counts != redraw_data(data, 2, key=10).counts
-
-
-# Episodes.
+# learn.
 
 
 def test_a_black_box_is_pooled_unless_the_user_says_otherwise() -> None:
@@ -127,9 +117,6 @@ def test_a_black_box_is_pooled_unless_the_user_says_otherwise() -> None:
     assert [result.settings.stationary for result in (silent, said, apart)] == [True, True, False]
     assert [result.counts.outcomes.pooled for result in (silent, said, apart)] == [True, True, False]
     assert said.policy == silent.policy
-
-
-# learn.
 
 
 @pytest.mark.parametrize("name", list(GOLDEN))
