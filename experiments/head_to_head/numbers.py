@@ -88,9 +88,7 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         "agreed-itself-samples": lambda: [
             power(measured("head_to_head")["table/generative/gridworld 4×4/greedy"]["failed"])
         ],
-        "worlds-ties-times": lambda: phrases(
-            span((sharper(w) for w in INSTANCES if tied(w)), 1), "{} to {}"
-        ),
+        "worlds-ties-times": lambda: phrases(span((sharper(w) for w in INSTANCES if tied(w)), 1), "{} to {}"),
         "noise-needs-steps": lambda: [f"{sharper('random-mdp', 'karbasi-gaussian (correlated)'):.2f}", steps_limit()],
         "grow-like-jointly": lambda: [f"{float(slope_of('states', 'reprl (joint)', interval=False)):.1f}"],
         "reprl-has-same": lambda: phrases(
