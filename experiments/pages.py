@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 import reprl
-from experiments.price.numbers import summary
 from experiments.stored import LookUp, code, default, kept, percent, phrases, power, row, short
 
 LOOKS = 200
@@ -31,16 +30,6 @@ def looking(p: float) -> list[str]:
                 alive[k] = 0.0
     found["undecided"] = alive.sum()
     return [f"{p:g}", *(f"{x:.4f}".rstrip("0").rstrip(".") for x in found.values()), f"{pairs:.1f}"]
-
-
-CHOSEN = ((3, 0.9, 0.4), (3, 0.5, 0.3), (4, 0.3, 0.1))
-"""Actions, ε and ρ of the sizes that the page on fixed sizes names."""
-
-
-def chosen_calls(n_actions: int, epsilon: float, rho: float) -> int:
-    """Return the calls with which the choice among tolerances is proven."""
-    asked = {"epsilon": epsilon, "ahead": 0.05, "rho": rho, "delta": 0.05}
-    return int(code("reprl.assurance.fixed_sizes.fixed_choice")(n_actions, **asked).calls)
 
 
 def fixed_test(*disagreements: float) -> list[str]:
@@ -155,7 +144,6 @@ def sequential(hit: bool) -> int:
 NUMBERS: dict[str, dict[str, LookUp]] = {
     "README.md": {
         "papers-episodes": lambda: [row("whole", "2, 2, 1", "0.5")[6]],
-        "price": lambda: summary("price", "targets/")[:1],
     },
     "docs/peers.md": {
         "takes-epsilon-samples": lambda: [
@@ -180,9 +168,6 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
     },
     "CONTRIBUTING.md": {
         "false-alarm-rate-tests": lambda: [short(code("tests.statistics.FALSE_ALARM"), 0)],
-    },
-    "docs/proofs/fixed-sizes.md": {
-        "fixed-choice-calls": lambda: [f"{chosen_calls(*one):.1e}".replace("e+", "e") for one in CHOSEN],
     },
     "docs/proofs/audit.md": {
         "probability-least-argument": lambda: tails()[:1],
@@ -257,8 +242,6 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         ],
     },
     "docs/randomness.md": {
-        "may-lose-handicap": lambda: phrases([f"{x}" for x in code("reprl.canonical.choice.ROOM")], "{}, {}"),
-        "weigh-more-where": lambda: phrases([f"{x}" for x in code("reprl.canonical.choice.HANDICAP")], "{}, {}"),
         "million-runs-streams": lambda: [
             power(10**9),
             power(math.comb(10**6, 2)),

@@ -18,7 +18,7 @@ def jobs(quick: bool) -> dict[str, Job]:
     return {
         "PPO, shared randomness": partial(measure.agents, measure.shared_ppo, pairs, episodes, steps),
         "PPO, seeds of its own": partial(measure.agents, measure.private_ppo, pairs, episodes, steps),
-        "canonical table": partial(measure.tables, pairs, episodes),
+        "reprl's table": partial(measure.tables, pairs, episodes),
         **{
             name: partial(
                 measure.baseline, learner, min(pairs, plan.BASELINE_PAIRS), episodes, 4_000 if quick else most

@@ -53,6 +53,6 @@ def baseline(learner: str, pairs: int, episodes: int, samples: int) -> dict[str,
 
 
 def tables(pairs: int, episodes: int) -> dict[str, Any]:
-    """Audit the canonical rule on the cells, with the ruler for agents."""
+    """Audit the default rule on the cells, with the ruler for agents."""
     how: dict[str, Any] = {"pairs": pairs, "episodes": episodes, "seed": plan.SEED}
     return audit_agents(cells, "reprl", reward_range=(0, 1), stationary=True, **plan.TABLE, **how).to_dict()

@@ -6,7 +6,7 @@ STEPS = 24_576
 """Of a training of PPO: 24 rollouts of 1,024."""
 PPO = {"n_steps": 1024, "batch_size": 256, "n_epochs": 6, "gamma": 0.98, "learning_rate": 1e-3}
 TABLE = {"horizon": 30, "epsilon": 3.0, "max_samples": 2**16}
-"""The canonical rule on CartPole cut into cells: ε is a tenth of the 30 steps. So few samples are promised nothing."""
+"""The default rule on CartPole cut into cells: ε is a tenth of the 30 steps. So few samples are promised nothing."""
 BINS = (1, 1, 4, 3)
 """Cells of position, velocity, angle and angular velocity."""
 LIMITS = (2.4, 2.0, 0.21, 2.5)

@@ -165,7 +165,7 @@ def ppo() -> dict[str, Any]:
 
 
 def lake() -> dict[str, Any]:
-    """Confirm a canonical table of FrozenLake, in the world that it was learned in and in Gymnasium's own."""
+    """Confirm a table of FrozenLake, in the world that it was learned in and in Gymnasium's own."""
     world = reprl.make("gym:FrozenLake-v1", horizon=int(plan.LAKE["horizon"]))
     run = reprl.learn(world, epsilon=0.3, shared_seed=7, data_seed=plan.SEED, max_samples=4_000_000)
     target = plan.LAKE["target"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.head_to_head.numbers import own, slope_of, theorem_over_needed
-from experiments.price.numbers import untuned
+from experiments.head_to_head.numbers import slope_of, theorem_over_needed
 from experiments.stored import (
     WORDS,
     LookUp,
@@ -43,8 +42,6 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
     "docs/evidence.md": {
         "false-alarm-rate-control": lambda: [short(code("tests.statistics.FALSE_ALARM"), 0)],
         "reward-chi-square-holds": lambda: [short(code("tests.statistics.FALSE_ALARM"), 0)],
-        "ad-figure-pairs": lambda: [f"{sum(own('disagreements'))} of {sum(own('pairs'))}"],
-        "apart-there-canonical": lambda: [untuned()[1], untuned()[0], untuned()[2]],
         "every-exponent-less": lambda: [*(str(x) for x in late()[:2]), *(f"{1 / x:g}" for x in late()[2:])],
         "sweeps-figure-near": lambda: [slope_of(sweep, "reprl (joint)") for sweep in ("states", "near")],
         "every-tier-times": lambda: phrases(span(nicer()), "{} to {}"),

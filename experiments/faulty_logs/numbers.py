@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from experiments.faulty_logs.present import held, unbiased
 from experiments.faulty_logs.worlds import SOUND
-from experiments.stored import LookUp, measured, percent
-
-
-def open_ones() -> list[Any]:
-    """Return the measurements with an interval in which no bias was named."""
-    return unbiased(measured("faulty_logs").values())
+from experiments.stored import LookUp, measured
 
 
 def said() -> list[str]:
@@ -22,15 +14,6 @@ def said() -> list[str]:
     return [str(silent or "none"), str(blamed or "no")]
 
 
-def shares() -> list[str]:
-    """Intervals that hold, of how many, in value and in gain, with the shares; misses, and those that are too high."""
-    rows = open_ones()
-    value, gain = held(rows, "value"), held(rows, "gain")
-    high = sum(truth < low for low, _, truth in (row["value"] for row in rows))
-    figures = [str(value), str(len(rows)), str(gain), percent(round(value / len(rows), 2))]
-    return [*figures, percent(round(gain / len(rows), 2)), str(high), str(len(rows) - value)]
-
-
 NUMBERS: dict[str, dict[str, LookUp]] = {
-    "docs/logs.md": {"faults-said": said, "faulty-intervals-held": shares},
+    "docs/logs.md": {"faults-said": said},
 }

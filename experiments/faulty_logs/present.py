@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from experiments.faulty_logs.worlds import FAULTS
@@ -23,27 +23,15 @@ WORDS = {
     "flagged dropout, told": "flagged dropout with next states, and the user has said so",
     "early limit, told": "no fault: the time limit after 4 rows is the horizon",
 }
-_COLUMNS = ("log", "logs", "refused", "bias named", "warned", "nothing said", "value held", "gain held")
-
-
-def unbiased(rows: Iterable[Any]) -> list[Any]:
-    """Return the measurements with an interval in which no bias was named."""
-    return [row for row in rows if row["said"] in ("", "warning") and row["value"] is not None]
-
-
-def held(rows: Iterable[Any], what: str) -> int:
-    """Count intervals that hold the truth."""
-    return sum(low <= truth <= high for low, high, truth in (row[what] for row in rows))
+_COLUMNS = ("log", "logs", "refused", "bias named", "warned", "nothing said")
 
 
 def tables(measured: Mapping[str, Any]) -> str:
-    """Return one row for each kind; intervals count where no bias was named."""
+    """Return one row for each kind."""
     lines = [f"| {' | '.join(_COLUMNS)} |", "|---" * len(_COLUMNS) + "|"]
     for kind in FAULTS:
         rows = [row for name, row in measured.items() if name.split("#")[0] == kind]
         said = [sum(row["said"] == word for row in rows) for word in ("refused", "bias", "warning", "")]
-        open_ = unbiased(rows)
-        shares = [f"{held(open_, what)}/{len(open_)}" if open_ else "–" for what in ("value", "gain")]
         if rows:
-            lines.append(f"| {' | '.join([WORDS[kind], str(len(rows)), *map(str, said), *shares])} |")
+            lines.append(f"| {' | '.join([WORDS[kind], str(len(rows)), *map(str, said)])} |")
     return "\n".join(lines)

@@ -21,13 +21,8 @@ def jobs(quick: bool) -> dict[str, Job]:
     effort = plan.QUICK if quick else plan.FULL
     table = {entry.name: partial(measure.cell, entry, effort) for entry in plan.cells(quick)}
     sweeps = {entry.name: partial(measure.point, entry, effort) for entry in plan.points(quick)}
-    own = {
-        f"own/{access}/{name}": partial(measure.own, access, name, effort)
-        for access in effort.own_pairs
-        for name in (plan.QUICK_INSTANCES if quick else plan.INSTANCES)
-    }
-    everything = {**table, **sweeps, **own}
-    order = ("own/generative/", "table/generative/", "own/", "sweep/states/", "table/", "")
+    everything = {**table, **sweeps}
+    order = ("table/generative/", "sweep/states/", "table/", "")
     return {name: everything[name] for start in order for name in everything if name.startswith(start)}
 
 

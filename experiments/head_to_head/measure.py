@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -14,7 +13,6 @@ from experiments.head_to_head.plan import EPSILON, INSTANCES, RHO, SEED, SWEEPS,
 from reprl.auditing.audit import audit
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream
-from reprl.sources.protocol import Access
 
 AROUND = (0.5, 1.0, 2.0)
 FREE = ("replicable-rmax",)
@@ -36,31 +34,6 @@ def cell(entry: Cell, effort: Effort) -> dict[str, Any]:
     limit = effort.limit["generative" if entry.contender.name in FREE else access]
     asked: dict[str, Any] = {"epsilon": EPSILON, "rho": RHO, "pairs": effort.pairs[access], "limit": limit}
     return {"instance": entry.instance, **row(mdp, entry.contender, seed=_seed(entry.name), **asked)}
-
-
-def own(access: str, instance: str, effort: Effort) -> dict[str, Any]:
-    """Measure the default learner at the size that it chooses itself."""
-    began = time.process_time()
-    report = audit(
-        INSTANCES[instance](),
-        "reprl",
-        effort.own_pairs[access],
-        access=cast(Access, access),
-        rho=RHO,
-        epsilon=EPSILON,
-        seed=_seed(f"own/{access}/{instance}"),
-    )
-    assert report.suboptimality is not None
-    return {
-        "instance": instance,
-        "access": access,
-        "samples": report.samples,
-        "pairs": report.pairs,
-        "disagreements": report.disagreements,
-        "interval": list(report.interval),
-        "suboptimality": report.suboptimality.mean,
-        "seconds": (time.process_time() - began) / (2 * report.pairs),
-    }
 
 
 def point(entry: Point, effort: Effort) -> dict[str, Any]:

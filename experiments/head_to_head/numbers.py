@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
+from experiments.head_to_head.plan import INSTANCES
 from experiments.stored import LookUp, code, fitted, measured, percent, phrases, power, span, stored
 
 
 def needed(one: Any) -> float:
     """Return the samples at which a rival met the goal, in hindsight."""
     return float((one["needed"][0] if one["needed"] else one["samples"]) if one["reached"] else "inf")
-
-
-def ratios(access: str, *, only: Callable[[str], bool], worlds: Callable[[str], bool]) -> list[float]:
-    """On each world, the least that any such learner needs, over what the default learner drew at its own size."""
-    out = []
-    for world, own in measured("head_to_head", f"own/{access}/").items():
-        if worlds(world):
-            rivals = measured("head_to_head", f"table/{access}/{world}/")
-            out.append(min(needed(one) for learner, one in rivals.items() if only(learner)) / own["samples"])
-    return out
 
 
 def tied(world: str) -> bool:
@@ -34,23 +24,12 @@ def rival(learner: str) -> bool:
     return not learner.startswith("reprl")
 
 
-def one_world(name: str, learner: str) -> str:
-    """Return what a rival needs on a world, over what the default learner drew."""
-    (found,) = ratios("generative", only=lambda label: label == learner, worlds=lambda world: world == name)
-    return f"{found:.2f}"
-
-
 def slope_of(sweep: str, learner: str, *, interval: bool = True) -> str:
     """Return a fitted slope of head to head."""
     from experiments.head_to_head.measure import slopes
 
     (fit,) = [f for f in slopes(stored("head_to_head")["measured"]) if (f["sweep"], f["learner"]) == (sweep, learner)]
     return fitted(fit) if interval else f"{fit['slope']:.2f}"
-
-
-def own(field: str, access: str = "") -> list[Any]:
-    """Return what the default learner did on every world of head to head."""
-    return [one[field] for one in measured("head_to_head", f"own/{access}").values()]
 
 
 def theorem_over_needed() -> list[str]:
@@ -84,23 +63,8 @@ def steps_limit() -> str:
     return power(int(effort("limit", "episodic")))
 
 
-def none_apart(pairs: int) -> str:
-    """Return the disagreement that so many pairs without one apart leave possible."""
-    return percent(code("reprl.auditing.evidence.exact_interval")(0, pairs)[1])
-
-
 NUMBERS: dict[str, dict[str, LookUp]] = {
     "docs/head-to-head.md": {
-        "size-none-pairs": lambda: [str(sum(own("disagreements"))), str(sum(own("pairs")))],
-        "hindsight-needs-times": lambda: phrases(span(ratios("generative", only=rival, worlds=tied)), "{} to {}"),
-        "samples-rpvi-times": lambda: phrases(
-            span(ratios("generative", only=lambda learner: learner == "rpvi", worlds=tied)), "{} to {}"
-        ),
-        "r-max-needs-times": lambda: span(
-            ratios("episodic", only=lambda learner: learner == "replicable-rmax", worlds=tied)
-        )[:1],
-        "hindsight-needs-times-2": lambda: [one_world("river-swim", "greedy")],
-        "samples-random-mdp-times": lambda: [one_world("random-mdp", "greedy")],
         "exact-ties-better": lambda: [slope_of("states", f"reprl ({one})") for one in ("joint", "product")],
         "law-steep-joint": lambda: phrases(
             [slope_of("near", f"reprl ({one})") for one in ("joint", "product")], "{} and {}"
@@ -120,28 +84,17 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         ],
         "shows-everything-since": lambda: [
             *{f"{needed(one):.0f}" for one in measured("head_to_head", "table/generative/combination-lock/").values()},
-            f"{measured('head_to_head')['own/generative/combination-lock']['samples']:.0f}",
         ],
         "agreed-itself-samples": lambda: [
             power(measured("head_to_head")["table/generative/gridworld 4×4/greedy"]["failed"])
         ],
-        "default-learner-paper": lambda: [
-            f"{max(own('suboptimality')):.3f}",
-            f"{math.ceil(100 * sorted(own('suboptimality'))[-3]) / 100}",
-        ],
-        "worlds-ties-times": lambda: phrases(
-            span((sharper(w) for w in measured("head_to_head", "own/generative/") if tied(w)), 1), "{} to {}"
-        ),
+        "worlds-ties-times": lambda: phrases(span((sharper(w) for w in INSTANCES if tied(w)), 1), "{} to {}"),
         "noise-needs-steps": lambda: [f"{sharper('random-mdp', 'karbasi-gaussian (correlated)'):.2f}", steps_limit()],
         "grow-like-jointly": lambda: [f"{float(slope_of('states', 'reprl (joint)', interval=False)):.1f}"],
         "reprl-has-same": lambda: phrases(
             [slope_of("rho", f"reprl ({one})", interval=False) for one in ("joint", "product")], "{} and {}"
         ),
         "may-differ-searches": lambda: [
-            effort("own_pairs", "generative"),
-            effort("own_pairs", "episodic"),
-            none_apart(int(effort("own_pairs", "generative"))),
-            none_apart(int(effort("own_pairs", "episodic"))),
             percent(code("experiments.head_to_head.budget.LEVEL")),
             str(len(measured("head_to_head", "table/"))),
         ],

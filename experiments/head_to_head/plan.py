@@ -64,8 +64,6 @@ class Effort:
     """Most pairs at each budget while a sweep's point is looked for."""
     around: int
     """Pairs at each of three budgets around it."""
-    own_pairs: dict[str, int]
-    """Pairs of the canonical learner, which sizes itself, by access."""
 
 
 FULL = Effort(
@@ -73,21 +71,15 @@ FULL = Effort(
     limit={"generative": 2**40, "episodic": 2**22},
     scouts=12,
     around=200,
-    own_pairs={"generative": 40, "episodic": 20},
 )
 QUICK = Effort(
     pairs={"generative": 8, "episodic": 3},
     limit={"generative": 2**24, "episodic": 2**13},
     scouts=6,
     around=8,
-    own_pairs={"generative": 2, "episodic": 1},
 )
 QUICK_INSTANCES = ("combination-lock", "hard-instance S=8")
 QUICK_LEARNERS = ("reprl (joint)", "greedy", "ucbvi")
-
-
-OWN = "reprl (canonical)"
-"""Chooses its own size, by the data that it sees; no budget is found for it in hindsight."""
 
 
 class Contender(NamedTuple):

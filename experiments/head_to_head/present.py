@@ -9,12 +9,11 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 
 from experiments.head_to_head.measure import slopes
-from experiments.head_to_head.plan import OWN, SWEEPS, THEORY
+from experiments.head_to_head.plan import SWEEPS, THEORY
 
 Data = dict[str, Any]
 START, END = "<!-- tables: python -m experiments.head_to_head -->\n", "<!-- end of tables -->\n"
 STYLES = {
-    "reprl (canonical)": ("#117733", "p"),
     "reprl (joint)": ("#0b6e99", "o"),
     "reprl (joint, 4ε)": ("#0b3c5d", "*"),
     "reprl (product)": ("#4fb0d6", "s"),
@@ -59,9 +58,6 @@ def _draw_table(data: Data, path: Path) -> None:
                 else:
                     axis.plot(row["limit"], y, ">", color=colour, markersize=6, markerfacecolor="none")
             axis.plot([], [], marker, color=colour, label=learner)
-        for row in _own(data, access):
-            axis.plot(row["samples"], names.index(row["instance"]), STYLES[OWN][1], color=STYLES[OWN][0], markersize=8)
-        axis.plot([], [], STYLES[OWN][1], color=STYLES[OWN][0], label=f"{OWN}, at its own size")
         axis.set(xscale="log", xlabel="samples a run", title=f"{title} (hollow: not reached)")
         axis.set_yticks(range(len(names)), names)
         axis.invert_yaxis()
@@ -112,7 +108,7 @@ def tables(data: Data) -> str:
     parts = []
     for access, title in ACCESSES.items():
         if _rows(data, access):
-            parts += [f"**Samples a run, {title}**\n", _overview(_rows(data, access), _own(data, access))]
+            parts += [f"**Samples a run, {title}**\n", _overview(_rows(data, access))]
     parts += ["**Slopes**\n", _slopes(data)]
     return "\n".join(parts)
 
@@ -121,18 +117,13 @@ def _rows(data: Data, access: str) -> list[Data]:
     return [row for name, row in data["measured"].items() if name.startswith(f"table/{access}/")]
 
 
-def _own(data: Data, access: str) -> list[Data]:
-    return [row for name, row in data["measured"].items() if name.startswith(f"own/{access}/")]
-
-
-def _overview(rows: list[Data], own: list[Data]) -> str:
+def _overview(rows: list[Data]) -> str:
     learners = list(dict.fromkeys(row["learner"] for row in rows))
-    lines = [f"| instance | {OWN}, own size | {' | '.join(learners)} |", "|---" * (len(learners) + 2) + "|"]
-    sizes = {row["instance"]: f"{_short(row['samples'])} [{row['disagreements']}/{row['pairs']} differ]" for row in own}
+    lines = [f"| instance | {' | '.join(learners)} |", "|---" * (len(learners) + 1) + "|"]
     for instance in dict.fromkeys(row["instance"] for row in rows):
         here = {row["learner"]: row for row in rows if row["instance"] == instance}
         best = min((_size(row) for row in here.values() if row["reached"]), default=0.0)
-        found = [sizes.get(instance, "—"), *(_entry(here.get(learner), best) for learner in learners)]
+        found = [_entry(here.get(learner), best) for learner in learners]
         lines.append(f"| {instance} | {' | '.join(found)} |")
     return "\n".join(lines) + "\n"
 

@@ -1,8 +1,6 @@
-"""Small black boxes with finite observations: a search over tables beside the canonical rule, at 90 % of the gain.
+"""Small black boxes with finite observations: a search over tables whose target is 90 % of the gain.
 
-Searches play the exact dynamics of the box in a kernel; tests/test_search_experiment.py compares them with the box. The
-canonical rule's runs are those of experiments/defaults, which sets nothing but the environment; FrozenLake, whose
-dynamics are published, was not a box there and is played as one here.
+Searches play the exact dynamics of the box in a kernel; tests/test_search_experiment.py compares them with the box.
 """
 
 from __future__ import annotations
@@ -15,9 +13,8 @@ import gymnasium
 import numpy as np
 
 import reprl
-from experiments.defaults.worlds import WORLDS
 from experiments.pairs import best_value, first_action_value
-from experiments.stored import measured as stored
+from experiments.search.worlds import WORLDS
 from reprl.kernels import njit
 from reprl.learning.search import learn_search
 from reprl.randomness import DataStream
@@ -25,7 +22,7 @@ from reprl.search.settings import SearchSettings
 from reprl.sources.returns import ReturnModel
 
 LIMIT = 100_000_000
-"""Steps of a search, at most, a fifth in Blackjack; 1,000,000 where the canonical rule learns here."""
+"""Steps of a search, at most; a fifth in Blackjack."""
 PAIRS = {"inventory 30×10 H=20": 10, "shop H=10": 10, "FrozenLake H=40": 10, "Blackjack H=8": 1}
 QUALITY = 0.9
 RETURNS = {"Blackjack H=8": (-1.0, 1.0), "FrozenLake H=40": (0.0, 1.0)}
@@ -34,7 +31,7 @@ NAMES = tuple(PAIRS)
 
 
 BOX = "FrozenLake H=40"
-"""Whose canonical runs in experiments/defaults are not those of a box."""
+"""Whose dynamics are published: it is played as a box here."""
 
 
 class Lake(gymnasium.Env[Any, Any]):
@@ -133,27 +130,19 @@ class Row(NamedTuple):
 
 def jobs() -> dict[str, Any]:
     """Return the measurements by name."""
-    found = {f"tables/{name}/search#{k}": partial(run, name, "search", k) for name in NAMES for k in range(PAIRS[name])}
-    return found | {f"tables/{BOX}/canonical#{k}": partial(run, BOX, "canonical", k) for k in range(1)}
+    return {f"tables/{name}/search#{k}": partial(run, name, k) for name in NAMES for k in range(PAIRS[name])}
 
 
-def run(name: str, way: str, number: int, seed: int = 20271118) -> dict[str, Any]:
+def run(name: str, number: int, seed: int = 20271118) -> dict[str, Any]:
     """Two runs of one shared seed with independent data; seconds are those of the processor."""
     of, world = WORLDS[name], WORLDS[name].build()
     base, best = first_action_value(world), best_value(world)
     target = of.original(base + QUALITY * (best - base), world.horizon)
-    how: dict[str, Any] = {"horizon": world.horizon, "reward_range": of.rewards, "max_samples": 1_000_000}
-    settings, rows = SearchSettings(rho=0.1, target=target), []
-    runs: list[Any] = []
-    for word in DataStream(seed, f"tables/{name}/{way}", number).integers(2):
-        began, data_seed = time.process_time(), int(word) >> 1
-        if way == "search":
-            model = TableModel(name, data_seed)
-            runs.append(
-                learn_search(model, settings, seed + number, max_samples=LIMIT // (5 if name == "Blackjack H=8" else 1))
-            )
-        else:
-            runs.append(reprl.learn(box(name), shared_seed=seed + number, data_seed=data_seed, **how))
+    settings, rows, runs = SearchSettings(rho=0.1, target=target), [], []
+    most = LIMIT // (5 if name == "Blackjack H=8" else 1)
+    for word in DataStream(seed, f"tables/{name}/search", number).integers(2):
+        began, model = time.process_time(), TableModel(name, int(word) >> 1)
+        runs.append(learn_search(model, settings, seed + number, max_samples=most))
         share = (_value(world, runs[-1].policy) - base) / (best - base)
         spent = round(time.process_time() - began, 1)
         rows.append(Row(runs[-1].guarantee.status, int(runs[-1].samples), round(share, 4), spent))
@@ -166,47 +155,27 @@ def _value(world: reprl.TabularMDP, policy: reprl.Policy) -> float:
     return float(world.evaluate(np.broadcast_to(actions, (world.horizon, world.n_states))))
 
 
-def pairs_of(measured: dict[str, Any], name: str, way: str) -> list[tuple[bool, list[Row]]]:
-    """Return the stored pairs: whether both policies are the same, and both runs."""
-    own = [
-        (bool(found["same"]), [Row(*row) for row in found["runs"]])
-        for key, found in measured.items()
-        if key.startswith(f"tables/{name}/{way}#")
-    ]
-    if own or way == "search":
-        return own
-    return [
-        (
-            not row[2],
-            [Row(row[5][i], row[1][i], 1.0 - row[3][i] / (each["best"] - each["baseline"]), row[8][i]) for i in (0, 1)],
-        )
-        for each in stored("defaults", f"q={QUALITY}/{name}#").values()
-        for row in each["rows"]
-    ]
-
-
 def table(measured: dict[str, Any]) -> list[str]:
     """Return the lines of the table in Markdown; none where nothing is stored."""
     lines = []
     for name in NAMES:
-        for way, words in (("search", "search over tables"), ("canonical", "canonical rule")):
-            found = pairs_of(measured, name, way)
-            if not found or not pairs_of(measured, name, "search"):
-                continue
-            rows = [row for _, both in found for row in both]
-            alike = [same for same, both in found if any(row.share for row in both)]  # not where nothing was found
-            equal = f"{sum(alike)} of {len(alike)}" if alike else "—"
-            kept = [row for row in rows if row.status != "none"]
-            status = "".join(f"{each}, " for each in sorted({row.status for row in kept}))
-            reached = sum(row.share >= QUALITY for row in kept)
-            samples, seconds = (np.median([row[k] for row in rows]) for k in (1, 3))
-            lines.append(
-                f"| {name} | {words} | {status}{len(kept)} of {len(rows)} runs | {equal} | {samples:,.0f} "
-                f"| {seconds:.1f} | {reached} of {len(rows)} |"
-            )
+        stored = [one for key, one in measured.items() if key.startswith(f"tables/{name}/search#")]
+        if not stored:
+            continue
+        found = [(bool(one["same"]), [Row(*row) for row in one["runs"]]) for one in stored]
+        rows = [row for _, both in found for row in both]
+        alike = [same for same, both in found if any(row.share for row in both)]  # not where nothing was found
+        equal = f"{sum(alike)} of {len(alike)}" if alike else "—"
+        kept = [row for row in rows if row.status != "none"]
+        status = "".join(f"{each}, " for each in sorted({row.status for row in kept}))
+        reached = sum(row.share >= QUALITY for row in kept)
+        samples, seconds = (np.median([row[k] for row in rows]) for k in (1, 3))
+        lines.append(
+            f"| {name} | {status}{len(kept)} of {len(rows)} runs | {equal} | {samples:,.0f} "
+            f"| {seconds:.1f} | {reached} of {len(rows)} |"
+        )
     head = (
         "environment",
-        "method",
         "promise",
         "pairs equal",
         "samples, median",

@@ -127,7 +127,7 @@ def split_gain(data: Data, actions: NDArray[np.int64]) -> tuple[NDArray[np.float
 
     Guarantee:
         The sum is V^π − V^practice in the model of relative frequencies: Σ visits·(V^π − Σ_a practice(a)·Q^π(a)), the
-        performance difference (docs/proofs/logs.md §7).
+        performance difference (docs/proofs/logs.md §3).
     """
     dynamics = empirical_dynamics(data)
     outcomes, law = dynamics.outcomes, dynamics.probability
@@ -167,7 +167,7 @@ def worst_value(data: Data, actions: NDArray[np.int64], odds: float) -> float:
     Guarantee:
         A lower bound on V^π in the model of relative frequencies, if what is hidden is drawn anew at every step, given
         the state, and for given (step, state, action) the odds of the action given it are between 1/odds and odds times
-        those that the log shows: the marginal sensitivity model (Tan 2006), step by step (docs/proofs/logs.md §7). At
+        those that the log shows: the marginal sensitivity model (Tan 2006), step by step (docs/proofs/logs.md §3). At
         odds = 1 it is V^π. Cells that the log never shows pay nothing, as in ``find_coverage``.
     """
     dynamics, visits = empirical_dynamics(data), data.counts.visits.astype(np.float64)

@@ -1,1 +1,0 @@
-"""What certificates cost, and whether they are true."""

@@ -1,1 +1,0 @@
-"""What a new user gets: the default accuracy on well-known environments."""

@@ -1,1 +1,0 @@
-"""Two disjoint halves of one log: who comes to the same policy from both?"""

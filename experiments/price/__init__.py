@@ -1,1 +1,0 @@
-"""The price of replicability: samples of the default learner over samples of greedy planning."""

@@ -1,1 +1,0 @@
-"""Quiet worlds: outcomes, starts and rewards so rare that small samples do not show them."""
