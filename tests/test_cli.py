@@ -23,7 +23,6 @@ FEW = ["--rule", "paper", "--constants", "scaled", "--scale", "0.01", "--epsilon
 COMMANDS = [
     "twice",
     "learn",
-    "register",
     "check-log",
     "replicate",
     "verify",
@@ -160,16 +159,14 @@ WRONG = [
     (["twice", "gridworld-v0", "--data-seed", "x"], "'x'"),
     (["replicate"], "RECIPE"),
     (["replicate", "absent.json"], "absent.json"),
-    (["verify", "absent", "--proof"], "absent"),
-    (["verify", "a", "b", "--proof"], "'b'"),
-    (["verify", "absent", "--delta", "0.1"], "--proof"),
+    (["verify", "absent", "--proof"], "--proof"),
     (["confirm", "absent"], "--target"),
     (["confirm", "absent", "--target", "1"], "absent"),
+    (["learn", "gridworld-v0", "--quality", "1"], "1"),
+    (["learn", "gridworld-v0", "--quality", "0.8", "--epsilon", "0.3"], "epsilon=0.3"),
     (["verify", "absent"], "--log FILE"),
-    (["register", "gridworld-v0"], "--pilot N"),
-    (["register", "gridworld-v0", "--pilot", "0", "--out", "absent.json"], "got 0"),
     (["check-log", "absent.csv"], "absent.csv"),
-    (["verify", "--data", "a.csv", "absent"], "two logs, or counts both"),
+    (["verify", "--data", "a.csv", "absent"], "for two logs, got neither"),
     (["verify", "--data", "a.csv"], "A and B"),
     (["verify", "a", "b", "--horizon", "5"], "--data"),
     (["verify", "absent", "absent"], "absent"),
@@ -271,9 +268,13 @@ def test_learn_says_what_to_publish_and_what_to_keep(call, tmp_path):
     assert run.policy.fingerprint in printed
     assert re.search(r"publish +.*recipe.json, which holds the shared seed 7\n", printed)
     assert re.search(r"keep private +the data seed 12345", printed)
-    assert "[rehearsed: docs/rehearsal.md]" in printed
-    assert re.search(r"rehearsal +\d+ of \d+ simulated second teams learn this policy", printed)
-    assert re.search(r"ties +actions count as equal if their loss.*, weighted by visits, is at most [\d.]+", printed)
+    told = (
+        r"earns at least 90 % of the gain .* with probability ≥ 0\.9 \[rehearsed: in \d+ of \d+ simulated data sets\]"
+    )
+    assert re.search(rf"quality +{told}\n", printed)
+    assert re.search(
+        r"same policy +a second team prints it .* ≥ 0\.9 \[rehearsed: \d+ of \d+ simulated teams\]", printed
+    )
     assert re.search(r"earns +[\d.]+; the best policy [\d.]+, the baseline \(always ↑\) 0: [\d.]+ % of", printed)
     assert "every step" in printed
     assert "\x1b" not in printed
@@ -286,10 +287,8 @@ def test_learn_prints_one_document_that_agrees_with_the_folder(answer, tmp_path)
     assert document["fingerprint"] == run.policy.fingerprint
     assert document["recipe"] == run.recipe.to_dict()
     assert document["receipt"] == run.receipt.to_dict()
-    assert document["guarantee"]["status"] == "rehearsed"
+    assert [document["guarantee"][name]["status"] for name in ("quality", "same")] == ["rehearsed"] * 2
     assert document["decided"] is True
-    assert document["rehearsal"] == run.receipt.to_dict()["rehearsal"]
-    assert document["tolerance"] == run.receipt.choice.tolerance  # type: ignore[union-attr]
     assert (document["shared_seed"], document["data_seed"]) == (7, 1)
     assert Policy(document["actions"]) == run.policy
 
@@ -316,45 +315,36 @@ def test_learn_keeps_another_recipe_s_folder_unless_forced(call, folder, tmp_pat
 def test_the_second_team_arrives_at_the_same_policy(call, answer, folder, tmp_path):
     code, document = answer("replicate", folder / "recipe.json", "--data-seed", 2, "--out", tmp_path / "second")
     assert code == 0
-    assert document["followed"] is True
     assert document["same"] is True
     assert document["receipt"]["data_commitment"] != load_run(folder).receipt.data_commitment
     code, out, _ = call("verify", folder, tmp_path / "second")
     assert code == 0
     assert "same policy" in out
-    assert "followed the candidate of its recipe" in out
-    words = [str(load_run(run).receipt.rehearsal) for run in (folder, tmp_path / "second")]
-    assert len(re.findall(r"\d+ of \d+ simulated second teams", out)) == len({*words})
     assert len(re.findall(rf"^fingerprint +{load_run(folder).policy.fingerprint}$", out, re.MULTILINE)) == 1
-    assert answer("verify", folder, tmp_path / "second")[1]["rehearsals"][1] == document["rehearsal"]
-    code, out, _ = call("replicate", folder, "--data-seed", 2)
-    assert re.search(r"followed +the recipe's candidate, \w+ \d+, tolerance [\d.]+\n", out)
-    code, document = answer("replicate", folder, "--data-seed", 2, "--afresh")
-    assert (code, document["same"], document["followed"]) == (0, True, False)
 
 
 def test_a_run_that_is_not_sure_exits_1_and_prints_no_figure(call, answer, tmp_path):
     words = ["inventory-v0", "--max-samples", 4_000, "--shared-seed", 7, "--data-seed", 1]
     code, out, err = call("learn", *words, "--out", tmp_path / "run")
     assert (code, err) == (1, "")
-    assert "nothing is promised: the samples ran out" in out
-    assert "disagreement ≤" not in out
-    assert re.search(r"undecided +\d on the shelf \(\d+ % of teams differ\)", out)
-    assert re.search(r"what helps +a lower quality .*--agreement 0\.95", out)
-    assert "what helps" not in call("learn", *words, "--agreement", "0.95")[1]
+    assert re.search(r"quality +nothing is promised: only \d+ of 40 simulated data sets say", out)
+    assert re.search(r"same policy +nothing is promised: only \d+ of 40 simulated teams print this policy\n", out)
+    assert "with probability ≥" not in out
+    assert re.search(r"teams differ +\d on the shelf \([\d.]+ % of teams\)", out)
+    assert re.search(r"to continue +reprl replicate .* --data-seed 1 --out .* --force --max-samples 16000\n", out)
     assert out.endswith("undecided: the samples ran out before this run could promise anything\n")
     code, document = answer("learn", *words)
     assert (code, document["decided"]) == (1, False)
-    assert [document["guarantee"][name] for name in ("rho", "delta", "epsilon")] == [None] * 3
-    assert document["undecided"][0]["state_name"].endswith("on the shelf")
+    assert [document["guarantee"][name]["risk"] for name in ("quality", "same")] == [None] * 2
+    assert document["teams_differ"][0]["state_name"].endswith("on the shelf")
     assert call("report", tmp_path / "run", "-o", tmp_path / "run.html")[0] == 0
     page = (tmp_path / "run.html").read_text()
     assert "Nothing is promised" in page
     assert "with probability at least" not in page
     code, out, _ = call("twice", *words, "--data-seed", 2)
     assert code == 1
-    assert "undecided, first run" in out
-    assert "disagreement ≤" not in out
+    assert out.count("nothing is promised") >= 2
+    assert "with probability ≥" not in out
     code, document = answer("replicate", tmp_path / "run", "--data-seed", 2, "--max-samples", 2_000)
     assert code == 1
     assert "was undecided when" in call("verify", tmp_path / "run", tmp_path / "run")[1]
@@ -395,7 +385,7 @@ def test_a_recipe_without_its_receipt_has_nothing_to_compare_with(answer, folder
 
 
 def test_the_receipt_of_another_recipe_is_not_compared(answer, folder, tmp_path):
-    replace(load_run(folder).recipe, shared_seed=8, candidate=None).save(tmp_path / "recipe.json")
+    replace(load_run(folder).recipe, shared_seed=8).save(tmp_path / "recipe.json")
     load_run(folder).receipt.save(tmp_path / "receipt.json")
     code, document = answer("replicate", tmp_path)
     assert (code, document["same"]) == (0, None)
@@ -571,11 +561,9 @@ def test_twice_shows_two_equal_fingerprints(call, answer):
     code, out, _ = call("twice", *WORLD, *QUICK, *seeds)
     short = document["fingerprints"][0][:12]
     assert code == 0
-    assert out.count(short) == 2
-    assert "same policy" in out
-    assert "promised" in out
-    assert "rehearsed" in out
-    assert re.search(r"rehearsal +\d+ of \d+ simulated second teams", out)
+    assert out.count(short) == 1
+    assert "\nsame policy\n" in out
+    assert re.search(r"rehearsed: \d+ of \d+ simulated teams", out)
     assert re.search(r"data seed +1 +2\n", out)
     assert "a single action may be worse than the best one" in out
     assert re.search(r"greedy planning on these two data sets differs in \d+ of 12 cells: it shares no random", out)

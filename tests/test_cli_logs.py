@@ -61,7 +61,7 @@ def test_two_teams_with_two_logs(logs: Path, tmp_path: Path, call: Call) -> None
     assert code == 2
     assert "must have the column 'patient'" in err
     names = [f"--column={role}={role}" for role in COLUMNS]
-    code, out, _ = call("replicate", north, "--log", logs / "south.csv", *names, "--afresh", "--out", south, "--json")
+    code, out, _ = call("replicate", north, "--log", logs / "south.csv", *names, "--out", south, "--json")
     document = json.loads(out)
     assert (code, document["same"]) == (0, True)
     assert document["data_seed"] is None  # a hash of the log stays at home
@@ -83,13 +83,12 @@ def test_what_does_not_go_with_a_log_is_refused(logs: Path, tmp_path: Path, call
         (["learn", *log], "--horizon or --discount must be given with --log"),
         (["learn", *log, "-H", 3, "--data-seed", 3], "--data-seed must be left out with --log, got 3"),
         (["learn", *log, "-H", 3, "--max-samples", 3], "--max-samples must be left out with --log"),
-        (["learn", "gridworld-v0", "--support", 0.1], "--support must come with --log, got 0.1"),
         (["learn", *log, "-H", 3, "--column", "state"], "--column must be ROLE=NAME, every role once, got 'state'"),
         (["learn", *log, "-H", 3, "--column", "mood=x"], "columns must be one of episode"),
         (["learn", *log, "-H", 3, "--states", "a,,b"], "--states must be labels between commas, got 'a,,b'"),
         (["learn", *log, "-H", 3, "--states", "a,b"], "row 1, column 'state' must be one of the 2 labels"),
         (["learn", *log, "-H", 3, "--reward-range", 0, 0.5], "column 'reward' must be a number in the reward range"),
-        (["learn", *log, "-H", 3, "--rule", "paper"], "rule must be 'canonical' for a log"),
+        (["learn", *log, "-H", 3, "--rule", "paper"], "rule must be 'soft' for a log"),
         (["learn", "--log", tmp_path / "none.csv", "-H", 3], "no such file"),
     ):
         code, _, err = call(*words)

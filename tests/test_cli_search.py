@@ -88,7 +88,7 @@ def test_two_searches_an_audit_and_a_comparison(cli, tmp_path):
     [
         (["--target", "600"], "target must lie in [0, 500), the range of returns, got 600"),
         (
-            ["--rule", "canonical", "--horizon", "20"],
+            ["--rule", "soft", "--horizon", "20"],
             "into cells with gymnasium.wrappers.DiscretizeObservation",
         ),
         (["--policy", "cubic"], "policy must be 'linear', 'quadratic', 'tanh', 'table' or an object"),
