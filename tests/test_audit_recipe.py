@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from experiments.price.boxes import REWARDS, TwoQueues
 from reprl.artifacts.register import register_log
 from reprl.canonical.choice import make_rule
 from reprl.canonical.gaps import find_gaps
@@ -17,7 +18,6 @@ from reprl.canonical.registered import Cells, Published, Registration
 from rich.console import Console
 
 import reprl
-from experiments.price.boxes import REWARDS, TwoQueues
 from reprl.auditing.audit import curve
 from reprl.auditing.pairs import pair_seeds
 from reprl.auditing.recipes import read_recipe

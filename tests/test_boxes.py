@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from experiments.defaults.worlds import blackjack
+from experiments.price.__main__ import PAGE, PROMISES, page_table
+from experiments.price.boxes import ALONE, BOXES, DATA, REWARDS, ROOM, SERVED, Cards, Case, TwoQueues, table, two_queues
+from experiments.price.numbers import EPISODES, of_promise
 from reprl.assurance.rehearsal import Rehearsal
 from reprl.assurance.stopping import Doubts, _missing
 from reprl.canonical.allocation import ASIDE, FOCUS, allocate_cells
 from scipy.stats import binomtest
 
 import reprl
-from experiments.defaults.worlds import blackjack
 from experiments.pairs import count
-from experiments.price.__main__ import PAGE, PROMISES, page_table
-from experiments.price.boxes import ALONE, BOXES, DATA, REWARDS, ROOM, SERVED, Cards, Case, TwoQueues, table, two_queues
-from experiments.price.numbers import EPISODES, of_promise
 from experiments.runner import ROOT, between
 from reprl.mdp.dynamics import true_dynamics
 from tests.statistics import keeps

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import reprl
 from reprl.errors import ReprlError
+from reprl.execution.pool import WorkerPool
 from reprl.lab.baselines import make_learner
 from reprl.learning.settings import Settings
 from reprl.learning.soft import bind_rule
@@ -21,7 +22,6 @@ from reprl.mdp.evidence import lay_out
 from reprl.mdp.model import true_model
 from reprl.randomness import SharedKey
 from reprl.sources.episodes import EpisodicModel
-from reprl.execution.pool import WorkerPool
 from reprl.sources.exploration import Episodes, plan_unknown
 from reprl.sources.parallel import GenerativeModel
 from reprl.sources.protocol import Access
@@ -178,7 +178,9 @@ def test_exploration_keeps_to_the_mask_and_looks_for_nothing_else(pooled: bool) 
         assert not play[~mdp.allowed].any()
         assert np.allclose(play.sum(axis=2), 1.0)
     tried = evidence.samples.reshape(-1, SHAPE[2])
-    least = tried[(mdp.allowed[0] if pooled else mdp.allowed).reshape(tried.shape) & (tried.sum(axis=1) > 0)[:, None]].min()
+    least = tried[
+        (mdp.allowed[0] if pooled else mdp.allowed).reshape(tried.shape) & (tried.sum(axis=1) > 0)[:, None]
+    ].min()
     assert least > 0
     assert plan_unknown(evidence, soft, float(least)) is soft  # what nobody may do is not missing
     assert plan_unknown(evidence, soft, float(least + 1)) is not soft

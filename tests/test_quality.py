@@ -36,7 +36,9 @@ def bandit(*means: float, allowed: Any = None) -> reprl.TabularMDP:
 def chain(*means: float, horizon: int = 3, allowed: Any = None) -> reprl.TabularMDP:
     """One state for several steps; rewards are what they are, so that estimates are exact."""
     kind: Any = "deterministic"
-    return reprl.TabularMDP(np.ones((1, len(means), 1)), np.array([means]), horizon=horizon, reward_kind=kind, allowed=allowed)
+    return reprl.TabularMDP(
+        np.ones((1, len(means), 1)), np.array([means]), horizon=horizon, reward_kind=kind, allowed=allowed
+    )
 
 
 FEW: dict[str, Any] = {"access": "generative", "shared_seed": 3, "data_seed": 5}

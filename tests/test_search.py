@@ -16,7 +16,6 @@ from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reprl.search.betting import Levels, MeanTest, rung_risk, scan_levels
 from scipy.stats import binomtest, kstest
 
 import reprl
@@ -27,6 +26,7 @@ from reprl.execution.pool import WorkerPool
 from reprl.learning.search import aim_of
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey
+from reprl.search.betting import Levels, MeanTest, rung_risk, scan_levels
 from reprl.search.families import Networks, Own, Tables, tables_for
 from reprl.search.heads import Clip, Pick, head_of
 from reprl.search.ladder import Aim, climb
