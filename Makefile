@@ -81,7 +81,7 @@ test-long: venv  ## the tests that take a minute or so each: faults, the site, t
 # Types and style are checked with the pinned versions alone; the tests need no more than these.
 test-oldest:  ## the tests with the oldest versions that are allowed, in .venv-oldest; TESTS="tests/test_cli.py …"
 	$(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e '.[gym,pandas,dask,icu,logs]' \
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e '.[gym,pandas,dask,logs]' \
 	  pytest pytest-timeout pytest-xdist hypothesis quantecon randomgen matplotlib selenium pillow ipykernel nbclient
 	$(OLDEST)/bin/python -m pytest -n $(WORKERS) $(TESTS)
 

@@ -110,8 +110,8 @@ def _targets() -> tuple[Target, ...]:
     runs = (
         run_documents(grid, epsilon=0.5),
         run_documents(swim, epsilon=0.5, access="episodic", preference=(1, 0), max_samples=4000),
-        run_documents(grid, rule="sampled", calls=2**62),
-        run_documents(swim, rule="sampled", runs=2, access="episodic"),
+        run_documents(grid, rule="paper"),
+        run_documents(swim, rule="paper", access="episodic", constants="scaled", scale=0.02, epsilon=1.0),
     )
     return (
         Target("recipe", tuple(run["recipe"] for run in runs), _read_recipe),

@@ -31,6 +31,8 @@ from tests.clinic_log import HORIZON, make_log
 from tests.forgery import damage, forge, reseal, to_bytes
 from tests.shop import Shop
 
+EPISODES: Any = {"access": "episodic", "rule": "paper", "constants": "scaled", "epsilon": 1.0}
+
 VERIFY, REPORT, REPLICATE = as_typer(verify.verify), as_typer(report.report), as_typer(replicate.replicate)
 NAMES = (RECIPE, RECEIPT, POLICY, COUNTS)
 SAMPLES = 3000
@@ -45,8 +47,17 @@ def sample_folders() -> tuple[dict[str, bytes], ...]:
     runs = (
         reprl.learn(grid, shared_seed=7, data_seed=1, access="generative", epsilon=0.5, certify=True),
         reprl.learn(swim, shared_seed=7, data_seed=1, epsilon=0.5, preference=(1, 0), max_samples=4000),
-        reprl.learn(grid, shared_seed=7, data_seed=1, access="generative", rule="sampled", calls=2**62),
-        reprl.learn(swim, shared_seed=7, data_seed=1, rule="sampled", runs=2),
+        reprl.learn(grid, shared_seed=7, data_seed=1, rule="paper"),
+        reprl.learn(
+            swim,
+            shared_seed=7,
+            data_seed=1,
+            rule="paper",
+            access="episodic",
+            constants="scaled",
+            scale=0.02,
+            epsilon=1.0,
+        ),
         reprl.learn(Shop(), horizon=2, reward_range=Shop.REWARDS, shared_seed=7, data_seed=1, max_samples=500),
         reprl.learn_log(make_log(400, seed=1), horizon=HORIZON, shared_seed=7),
     )

@@ -1,6 +1,6 @@
 """Work with checkpoints, killed at random moments and started again: are its bytes those of undisturbed work?
 
-``python -m tests.kills`` kills 50 audits, 50 runs of rule="sampled" and 50 chains of ``reprl learn --continue``. It
+``python -m tests.kills`` kills 50 audits and 50 chains of ``reprl learn --continue``. It
 says how many came to the same bytes, and what was made twice: runs of an audit, batches of exploration, batches of a
 black box. ``--times N`` kills fewer, as CI does. What is killed is a fork of this process, with its kernels.
 """
@@ -26,7 +26,6 @@ import numpy as np
 
 import reprl
 from reprl.cli.app import main
-from reprl.paper import q_explore as qexplore
 from reprl.sources import black_box
 
 PAIRS = 24
@@ -54,24 +53,6 @@ class Noting:
 
 def audit(learner: Any, folder: Path | None, pairs: int = PAIRS) -> str:
     return reprl.audit("gridworld-v0", learner, pairs, horizon=3, seed=11, checkpoint=folder).to_json()
-
-
-def learn(notes: str, folder: Path | None) -> str:
-    """A run of rule="sampled" on an MDP in memory that needs several rounds; every batch of exploration is noted."""
-
-    def noting(*arguments: Any) -> Any:
-        with open(notes, "ab", buffering=0) as file:
-            file.write(b".")
-        return explore(*arguments)
-
-    explore = qexplore._explore
-    world = reprl.make("random-mdp-v0", horizon=2, n_states=4, n_actions=2)
-    with mock.patch.object(qexplore, "_explore", noting):
-        run = reprl.learn(
-            world, rule="sampled", access="episodic", shared_seed=1, data_seed=2, max_samples=200_000,
-            checkpoint=folder,
-        )  # fmt: skip
-    return run.receipt.digest + run.counts.to_bytes().hex()
 
 
 class Coins(gymnasium.Env[Any, Any]):
@@ -117,7 +98,6 @@ def chain(notes: str, folder: Path | None) -> str:
 
 WORKS: dict[str, Callable[[str, Path | None], str]] = {
     "audit": lambda notes, folder: audit(Noting(notes), folder),
-    "learn": learn,
     "continue": chain,
 }
 """What is killed, by name: a function of a file of notes and a folder, to what must not change."""

@@ -94,9 +94,7 @@ def multi_best_arm(
     table = laws(means, epsilon, delta, rule.mechanism)
     nothing = [1.0] + [0.0] * (len(means[0]) - 1)
     rows = iter(table)
-    everywhere = couple(
-        key.derive("arms"), [next(rows) if here else nothing for here in among], rule.coupling
-    )
+    everywhere = couple(key.derive("arms"), [next(rows) if here else nothing for here in among], rule.coupling)
     arms = [a for a, here in zip(everywhere, among, strict=True) if here]
     chosen = iter([means[s][a] for s, a in enumerate(arms)])
     vector = [next(chosen) if here else 0.0 for here in among]

@@ -1,7 +1,7 @@
 """A slow, obvious version of the soft tolerance rule, written from its description: dense tables, one step at a time.
 
-Only uniforms at shared addresses are the package's own. Laws and rewards are dense, P (H, S, A, S) and r (H, S, A), with
-one step where there is a discount; there linear equations and plain iteration stand in for the passes.
+Only uniforms at shared addresses are the package's own. Laws and rewards are dense, P (H, S, A, S) and r (H, S, A),
+with one step where there is a discount; there linear equations and plain iteration stand in for the passes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Printed(NamedTuple):
     """"last" for the last resort."""
     attempt: int
     bars: list[tuple[str, int, Array, Array]]
-    """level, try, D = (cost − least)/(2^-try ε), (groups, S, A), and θ, (groups, S); D/(ε/H) of gaps in the last resort."""
+    """level, try, D = (cost − least)/(2^-try ε), (groups, S, A), and θ, (groups, S); for "last" gaps over ε/H."""
     losses: list[float]
     """(V* − V^π)/ε of every try."""
     room: float
@@ -54,7 +54,7 @@ class Printed(NamedTuple):
 
 def world_of(model: Any, law: Array | None = None) -> World:
     """Read a flat model out, row by row."""
-    horizon, n_states, n_actions = shape = model.allowed.shape
+    _, n_states, n_actions = shape = model.allowed.shape
     law = model.law if law is None else law
     dense, pay = np.zeros((*shape, n_states)), np.zeros(shape)
     for h, s, a in np.ndindex(*shape):
@@ -74,7 +74,7 @@ def backward(world: World, settle: Any) -> tuple[Array, Array]:
         for h in reversed(range(horizon)):
             worths[h] = world.pay[h] + world.law[h] @ values[h + 1]
             values[h] = settle(h, worths[h], world.allowed[h])
-        if not world.gamma or np.abs(values[0] - before).max() < 1e-14:
+        if not world.gamma or np.abs(values[0] - before).max() < 1e-13:
             return values, worths
         values[horizon] = world.gamma * values[0]
 
@@ -90,7 +90,7 @@ def soft(world: World, heat: float) -> tuple[Array, Array, Array]:
     def settle(_: int, worth: Array, allowed: Array) -> Array:
         top = np.where(allowed, worth, -np.inf).max(axis=1)
         weights = np.where(allowed, np.exp((np.where(allowed, worth, -np.inf) - top[:, None]) / heat), 0.0)
-        return top + heat * np.log(weights.sum(axis=1) / allowed.sum(axis=1))
+        return np.asarray(top + heat * np.log(weights.sum(axis=1) / allowed.sum(axis=1)))
 
     values, worths = backward(world, settle)
     masked = np.where(world.allowed, worths, -np.inf)
@@ -127,7 +127,7 @@ def soft_losses(world: World, heat: float) -> Array:
 
 
 def crossed_losses(one: World, other: World, heat: float) -> Array:
-    """The same for the soft policy of one half, valued and followed on the other, its price τ·KL(P ‖ uniform) included."""
+    """The same for the soft policy of one half, valued and followed on the other, its price τ·KL included."""
     play = soft(one, heat)[2]
     counts = one.allowed.sum(axis=2, keepdims=True)
     divergence = np.where(play > 0.0, play * np.log(np.where(play > 0.0, play, 1.0) * counts), 0.0).sum(axis=2)
@@ -140,7 +140,7 @@ def levels_of(horizon: int, stationary: bool) -> dict[str, list[int]]:
     single = list(range(horizon))
     if not stationary:
         return {"single": single}
-    lengths = []
+    lengths: list[int] = []
     while sum(lengths) < horizon:
         lengths.append(3 ** len(lengths))
     from_end = [number for number, length in enumerate(lengths) for _ in range(length)][:horizon]
@@ -149,7 +149,10 @@ def levels_of(horizon: int, stationary: bool) -> dict[str, list[int]]:
 
 def thresholds(key: Any, where: tuple[str | int, ...], groups: int, n_states: int) -> Array:
     """θ, (groups, S), each read at its own address."""
-    unit = [[key.derive("tolerance", *where).uniforms(1, g * n_states + s)[0] for s in range(n_states)] for g in range(groups)]
+    unit = [
+        [key.derive("tolerance", *where).uniforms(1, g * n_states + s)[0] for s in range(n_states)]
+        for g in range(groups)
+    ]
     return np.asarray(0.2 + 0.2 * np.array(unit))
 
 
@@ -171,8 +174,9 @@ def print_policy(
     baseline: Array | None = None,
     order: Array | None = None,
     halves: tuple[World, World] | None = None,
+    passes: bool = True,
 ) -> Printed:
-    """f(ξ, M), or its crossed form."""
+    """f(ξ, M), or its crossed form; what the last resort prints where no try is said to pass."""
     horizon, n_states, n_actions = world.pay.shape
     first_allowed = np.eye(n_actions)[world.allowed.argmax(axis=2)]
     baseline = first_allowed if baseline is None else baseline
@@ -212,7 +216,7 @@ def print_policy(
             value = float(world.start @ value_of(world, np.eye(n_actions)[policy])[0][0])
             bars.append((level, attempt, excess, bar))
             losses.append((best - value) / allowed_loss)
-            if losses[-1] <= room:
+            if passes and losses[-1] <= room:
                 return Printed(policy, best, value, worth_of_baseline, allowed_loss, level, attempt, bars, losses, room)
 
     gaps = np.where(world.allowed, values[:-1, :, None] - worths, np.inf) / (allowed_loss / world.length)

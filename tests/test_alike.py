@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from reprl.sources.tallies import play
 
 import reprl
 from reprl.cli.outcome import exit_code
@@ -16,7 +17,6 @@ from reprl.mdp.homogeneity import LEVEL, steps_alike
 from reprl.mdp.labels import Labels
 from reprl.report.run import Run
 from reprl.sources.episodes import EpisodicModel
-from reprl.sources.tallies import play
 from tests.shop import Shop
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 from tests.test_same_world import naive

@@ -32,7 +32,9 @@ from reprl.randomness import STREAM_VERSION
 from reprl.sources.environment import describe
 from reprl.storage.documents import canonical
 
-OPTIONS: dict[str, Any] = {"rule": "sampled", "access": "generative", "calls": 2000}
+EPISODES: Any = {"access": "episodic", "rule": "paper", "constants": "scaled", "epsilon": 1.0}
+
+OPTIONS: dict[str, Any] = {"rule": "paper", "constants": "scaled", "samples": 10**6}
 
 
 def run(data_seed: int = 1, shared_seed: int = 7, **options) -> LearnResult:
@@ -53,7 +55,7 @@ def other() -> LearnResult:
 @pytest.fixture(scope="module")
 def episodic() -> LearnResult:
     mdp = reprl.make("river-swim-v0", horizon=3, n_states=3)
-    return reprl.learn(mdp, shared_seed=7, data_seed=1, access="episodic", rule="sampled", runs=4)
+    return reprl.learn(mdp, shared_seed=7, data_seed=1, **EPISODES, scale=0.02)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +86,6 @@ def test_a_recipe_says_everything_that_two_teams_share(result):
     assert document["environment"]["digest"] == reprl.make("gridworld-v0", horizon=3, size=2, slip=0.1).digest
     settings = {**Settings(**OPTIONS).to_dict(), "stationary": False}
     assert document["settings"] == settings
-    assert document["resolved"] == {"coupling": "joint", "block": 20, "partition": None}
     assert (document["shared_seed"], document["stream_version"]) == (7, STREAM_VERSION)
     assert document["package_version"] == reprl.__version__
     assert "data_seed" not in result.recipe.to_json()
@@ -101,8 +102,8 @@ def test_the_digest_is_that_of_the_canonical_document_without_candidate_and_pack
 
 
 def test_numbers_of_any_type_give_one_digest(result):
-    plain = Recipe.plan(result.environment, Settings(epsilon=1.0, block=8, rule="sampled"), 7)
-    numbers: Any = {"epsilon": np.int32(1), "block": np.int64(8), "rule": "sampled"}
+    plain = Recipe.plan(result.environment, Settings(epsilon=1.0, constants="scaled", samples=8, rule="paper"), 7)
+    numbers: Any = {"epsilon": np.int32(1), "constants": "scaled", "samples": np.int64(8), "rule": "paper"}
     odd = Recipe.plan(result.environment, Settings(**numbers), np.uint64(7))  # type: ignore[arg-type]
     assert odd.digest == plain.digest
     assert Recipe.from_json(odd.to_json()).digest == plain.digest
@@ -113,13 +114,6 @@ def test_a_recipe_survives_its_file(result, episodic, canonical_run, undecided, 
         path = recipe.save(tmp_path / "recipe.json")
         assert Recipe.load(path) == recipe
         assert Recipe.load(path).digest == recipe.digest
-
-
-def test_an_episodic_recipe_records_both_couplings(episodic):
-    grid = describe(reprl.make("gridworld-v0", horizon=6))
-    big = Recipe.plan(grid, Settings(access="episodic", rule="sampled"), 1)
-    assert big.to_dict()["resolved"]["partition"] == {"coupling": "blocked", "block": 40}
-    assert episodic.recipe.to_dict()["resolved"]["partition"]["coupling"] == "joint"
 
 
 def test_the_second_team_gets_the_same_policy_from_its_own_data(canonical_run):
@@ -149,11 +143,11 @@ EDITS = [
     (("settings", "baseline"), [[0, 0, 0, 0]], "recipe settings.baseline must be left out unless rule='canonical'"),
     (("settings", "epsilon"), 4, "recipe settings.epsilon must lie in \\(0, 3\\].* got 4"),
     (("settings", "rho"), 0, "recipe settings.rho must lie in \\(0, 1\\), got 0"),
-    (("settings", "coupling"), "best", "recipe settings.coupling must be one of auto, .* got 'best'"),
-    (("settings", "block"), True, "recipe settings.block must be a whole number .* got True"),
-    (("settings", "calls"), 1.5, "recipe settings.calls must be a whole number .* got 1.5"),
+    (("settings", "coupling"), "best", "recipe settings.coupling must be one of joint, product; got 'best'"),
+    (("settings", "boosted"), 1, "recipe settings.boosted must be True or False, got 1"),
+    (("settings", "samples"), 1.5, "recipe settings.samples must be a whole number .* got 1.5"),
     (("settings", "preference"), "shared", "recipe settings.preference must be left out unless rule='canonical'"),
-    (("settings", "rule"), "best", "recipe settings.rule must be one of canonical, sampled; got 'best'"),
+    (("settings", "rule"), "best", "recipe settings.rule must be one of canonical, paper; got 'best'"),
     (("candidate",), [], "recipe candidate must be an object .* got \\[\\]"),
     (
         ("candidate",),
@@ -168,9 +162,6 @@ EDITS = [
     (("environment", "options", "horizon"), 3, "recipe environment.options must not hold .* got 'horizon'"),
     (("environment", "n_states"), 0, "recipe environment.n_states must be a whole number .* got 0"),
     (("environment", "digest"), "abc", "recipe environment.digest must be 64 hexadecimal digits, got 'abc'"),
-    (("resolved", "coupling"), "blocked", "recipe resolved.coupling must be 'joint', as this release chooses, got"),
-    (("resolved", "block"), 21, "recipe resolved.block must be 20, .* got 21"),
-    (("resolved", "partition"), {}, "recipe resolved.partition must be None, .* got {}"),
 ]
 
 
@@ -197,7 +188,7 @@ CANONICAL_EDITS = [
     (("settings", "preference"), ["a0", "a1", "a2"], "recipe settings.preference must name actions among numbers"),
     (("settings", "preference"), {}, "recipe settings.preference must be null, 'shared' or a list"),
     (("settings", "preference"), "best", "recipe settings.preference must be None, 'shared' or a list"),
-    (("settings", "runs"), 4, "recipe settings.runs must be left out unless rule='sampled', got 4"),
+    (("settings", "samples"), 4, "recipe settings.samples must be left out unless rule='paper', got 4"),
     (("settings", "quality"), 1.0, "recipe settings.quality must lie in \\(0, 1\\), got 1"),
     (("settings", "quality"), "0.9", "recipe settings.quality must lie in \\(0, 1\\), got '0.9'"),
     (("settings", "quality"), None, "recipe settings.epsilon must be a number where there is no quality, got None"),
@@ -483,7 +474,7 @@ def test_a_receipt_says_what_a_run_produced(episodic):
     assert document["visits"] == episodic.counts.visits.sum(axis=2).tolist()
     assert episodic.induction is not None
     assert document["values"] == episodic.induction.values.tolist()
-    assert (document["rule"], document["choice"], document["spread"]) == ("sampled", None, None)
+    assert (document["rule"], document["choice"], document["spread"]) == ("paper", None, None)
     assert document["timings"]["seconds"] == episodic.seconds > 0
 
 
@@ -582,9 +573,11 @@ def test_the_data_seed_is_committed_to_and_never_shown(result):
 
 def test_visits_beyond_64_bits_stay_exact():
     mdp = reprl.make("gridworld-v0", horizon=1, size=2)
-    result = reprl.learn(mdp, shared_seed=1, data_seed=1, access="generative", rule="sampled", calls=2**61)
+    result = reprl.learn(mdp, shared_seed=1, data_seed=1, rule="paper", epsilon=6.5e-5)
+    assert result.constants is not None
+    assert 4 * result.constants.calls > 2**63
     receipt = Receipt.from_json(result.receipt.to_json())
-    assert receipt.visits.tolist() == [[4 * 2**61] * 4]
+    assert receipt.visits.tolist() == [[4 * result.constants.calls] * 4]
 
 
 RECEIPT_EDITS = [
@@ -606,8 +599,8 @@ RECEIPT_EDITS = [
     (("labels", "grid"), [2], r"receipt labels.grid must be \[rows, columns\] or null, got \[2\]"),
     (("labels", "grid"), [2, 0], "receipt labels.grid must be a whole number of at least 1, got 0"),
     (("stream_version",), 2, "receipt stream_version must be 1 for this release of reprl, got 2"),
-    (("choice",), {}, "receipt choice must be null exactly for the rule 'sampled'"),
-    (("rule",), "canonical", "receipt choice must be null exactly for the rule 'sampled', got None"),
+    (("choice",), {}, "receipt choice must be null exactly for the rule 'paper'"),
+    (("rule",), "canonical", "receipt choice must be null exactly for the rule 'paper', got None"),
     (("undecided",), [[0, 0, 0.5]], "receipt undecided must be empty where rehearsal is null"),
     (("timings", "seconds"), -1, "receipt timings.seconds must lie in"),
     (("digest",), "0" * 64, "receipt digest must be that of its content, got another"),
@@ -632,7 +625,7 @@ UNDECIDED_EDITS = [
     (("undecided", 0), [0, 99, 0.5], r"receipt undecided\[0\] must be a cell of the"),
     (("undecided", 0), [0, 0, 0], r"receipt undecided\[0\] must be .* a share in"),
     (("undecided",), [], "receipt digest must be"),
-    (("spread",), None, "receipt spread must be null exactly for the rule 'sampled', got None"),
+    (("spread",), None, "receipt spread must be null exactly for the rule 'paper', got None"),
 ]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import itertools
 import json
-import re
 from typing import Any
 
 import gymnasium
@@ -22,6 +21,8 @@ from reprl.learning.learner import learner as bound_learner
 from reprl.learning.settings import RULES
 from reprl.randomness import DataStream
 from tests.statistics import FALSE_ALARM, exceeds, keeps
+
+EPISODES: Any = {"access": "episodic", "rule": "paper", "constants": "scaled", "epsilon": 1.0}
 
 GRID = reprl.make("gridworld-v0")
 TINY = reprl.make("gridworld-v0", 2, size=2)
@@ -112,9 +113,14 @@ def test_greedy_is_rejected_on_the_gridworld_and_its_ties_are_named():
             None,
             marks=pytest.mark.long,
         ),
-        pytest.param({"rule": "sampled", "epsilon": 1.0}, {"calls": 4}, "arms", marks=pytest.mark.long),
+        pytest.param(
+            {"rule": "paper", "constants": "scaled", "epsilon": 0.1, "samples": 10**10},
+            {"samples": 20 * 2 * 4 * 4},
+            None,
+            marks=pytest.mark.long,
+        ),
     ],
-    ids=["canonical", "sampled"],
+    ids=["canonical", "paper"],
 )
 def test_reprl_is_not_rejected_on_the_gridworld_and_starved_it_is(options, starve, stage):
     """60 pairs, tied at the start; false alarm below 1e-6. The control has four samples of every cell."""
@@ -122,7 +128,7 @@ def test_reprl_is_not_rejected_on_the_gridworld_and_starved_it_is(options, starv
     assert keeps(report.disagreements, report.pairs, 0.1, power=0.01, finds=0.41)
     assert report.verdict == "not rejected"
     assert (report.options["rho"], report.options["rule"]) == (0.1, options["rule"])
-    starved = reprl.audit(TINY, "reprl", 60, access="generative", rho=0.1, seed=2, **options, **starve)
+    starved = reprl.audit(TINY, "reprl", 60, access="generative", rho=0.1, seed=2, **{**options, **starve})
     assert starved.samples < report.samples
     assert exceeds(starved.disagreements, starved.pairs, 0.1) < FALSE_ALARM
     assert starved.verdict == "rejected"
@@ -131,16 +137,16 @@ def test_reprl_is_not_rejected_on_the_gridworld_and_starved_it_is(options, starv
 
 
 def test_settings_bound_into_a_learner_are_used_and_its_stages_seen():
-    bound = reprl.audit(GRID, bound_learner(access="generative", rule="sampled", calls=200), 4, seed=3)
-    named = reprl.audit(GRID, "reprl", 4, access="generative", rule="sampled", calls=200, seed=3)
+    bound = reprl.audit(GRID, bound_learner(rule="paper", constants="scaled", samples=200 * 384), 4, seed=3)
+    named = reprl.audit(GRID, "reprl", 4, rule="paper", constants="scaled", samples=200 * 384, seed=3)
     assert bound.to_json() == named.to_json()
     assert bound.first_divergence[0].stage == "arms"
 
 
 def test_episodic_reprl_shows_its_stages():
-    report = reprl.audit(SMALL, "reprl", 2, access="episodic", rule="sampled", runs=2, seed=1)
+    report = reprl.audit(SMALL, "reprl", 2, **EPISODES, scale=0.01, seed=1)
     assert report.access == "episodic"
-    assert all(item.stage in ("partition", "window", "arms") for item in report.first_divergence)
+    assert all(item.stage in ("partition", "arms", "rounding") for item in report.first_divergence)
     assert len(report.first_divergence) == report.disagreements
 
 
@@ -319,7 +325,7 @@ def test_workers_cannot_change_a_byte():
     for env, learner, options in (
         (SMALL, scatter, {"runs_per_key": 3}),
         (SMALL, coin(0.3), {"sequential": True}),
-        (GRID, "reprl", {"access": "generative", "rule": "sampled", "calls": 200}),
+        (GRID, "reprl", {"rule": "paper", "constants": "scaled", "samples": 200 * 384}),
         (TINY, "reprl", {"access": "generative", "rho": 0.2, "stationary": False}),
         (reprl.GymnasiumModel(Dice, 3, reward_range=(0, 1)), q_learning, {}),
     ):
@@ -347,10 +353,10 @@ def test_an_error_in_a_pair_that_is_not_needed_is_not_seen():
         reprl.audit(small, fails_late, workers=2, **{**options, "sequential": False})
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_reprl_takes_a_budget_like_its_rivals(rule):
+@pytest.mark.parametrize("options", [{}, {"rule": "paper", "constants": "scaled"}], ids=RULES)
+def test_reprl_takes_a_budget_like_its_rivals(options):
     small = reprl.make("gridworld-v0", 2, size=2)
-    report = reprl.audit(small, "reprl", pairs=2, samples=32_000, access="generative", rule=rule, seed=1)
+    report = reprl.audit(small, "reprl", pairs=2, samples=32_000, access="generative", seed=1, **options)
     assert report.samples == 32_000
     assert report.learner == "reprl"
 
@@ -420,26 +426,6 @@ def render(report: AuditReport) -> str:
     return stream.getvalue()
 
 
-def test_the_page_names_cells_by_their_labels():
-    text = render(reprl.audit(GRID, greedy, 30, access="generative", seed=1))
-    assert "ρ = 0.1 rejected at level 0.05: greedy on gridworld-v0" in text
-    assert "If disagreement were ≤ 0.1, so many would differ with probability at most " in text
-    assert re.search(
-        r"^claim rejected +with probability at least 1 − ρ, two runs .* learn exactly the same policy",
-        text,
-        re.MULTILINE,
-    )
-    assert "0,0 start" in text
-    assert "exact tie" in text
-    assert "First divergence by stage" in text
-    quiet = render(reprl.audit(SMALL, lambda model, key: np.zeros((3, 4), int), 10, seed=1))
-    assert "not rejected" in quiet
-    assert re.search(r"^claim tested +with probability at least 1 − ρ, two runs ", quiet, re.MULTILINE)
-    assert "4 of 10 differing pairs would reject" in quiet
-    assert "First divergence by stage" not in quiet
-    assert "could reject; ask for more" in render(reprl.audit(SMALL, scatter, 1, seed=1))
-
-
 def test_progress_tells_every_pair():
     told: list[tuple[str, int, int]] = []
     reprl.audit(SMALL, scatter, 3, seed=1, progress=lambda *news: told.append(news))
@@ -448,12 +434,13 @@ def test_progress_tells_every_pair():
 
 def test_curve_falls_as_data_grow():
     each = 16 * 4 * 6
-    for rule, sizes in (("sampled", [100, 10**9]), ("canonical", [8 * each, 10**8 * each])):
-        points = curve(GRID, "reprl", sizes, 8, access="generative", rule=rule, seed=1)
+    for rule, sizes in (("paper", [100 * each, 10**12 * each]), ("canonical", [8 * each, 10**8 * each])):
+        more = {"constants": "scaled"} if rule == "paper" else {}
+        points = curve(GRID, "reprl", sizes, 8, access="generative", rule=rule, seed=1, **more)
         assert points[0].disagreement > points[1].disagreement
-        assert points[0].samples == (sizes[0] * each if rule == "sampled" else sizes[0])
+        assert points[0].samples == sizes[0]
         assert points[1].low <= points[1].disagreement <= points[1].high
-    theirs = curve(GRID, greedy, [10, 20], 2, option="calls", access="generative", seed=1)
+    theirs = curve(GRID, "greedy", [3840, 7680], 2, access="generative", seed=1)
     assert [point.samples for point in theirs] == [3840, 7680]
     with pytest.raises(ReprlError, match="sizes must name at least one size"):
         curve(GRID, "reprl", [])

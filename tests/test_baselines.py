@@ -19,7 +19,6 @@ from reprl.mdp.policy import Policy
 NAMES = [entry.name for entry in learners()]
 BASELINES = [name for name in NAMES if name != "reprl"]
 GENERATIVE = [e.name for e in learners() if e.access == ("generative",)]
-EPISODIC = [e.name for e in learners() if e.access == ("episodic",)]
 
 
 def small(starts: int = 1) -> reprl.TabularMDP:
@@ -72,7 +71,7 @@ def test_reprl_is_the_package_s_own_learner() -> None:
     mine = make_learner("reprl", epsilon=1.0)
     assert isinstance(mine, ReprlLearner)
     assert mine == bound_learner(epsilon=1.0)
-    assert make_learner("reprl", rule="sampled") == bound_learner(rule="sampled") != bound_learner()
+    assert make_learner("reprl", rule="paper") == bound_learner(rule="paper") != bound_learner()
     options = entry("reprl").options
     assert (options["rule"], options["preference"]) == ("canonical", None)
     assert set(options) == {*Settings.__dataclass_fields__, "samples"}
@@ -80,30 +79,29 @@ def test_reprl_is_the_package_s_own_learner() -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_reprl_within_a_budget_draws_what_it_pays_for(rule: str) -> None:
-    bound = partial(make_learner, "reprl", rule=rule)
+    more = {"constants": "scaled", "epsilon": 1.0} if rule == "paper" else {}
+    bound = partial(make_learner, "reprl", rule=rule, **more)
     model = reprl.GenerativeModel(small(), 0)
-    policy = bound(access="generative", samples=1000)(model, reprl.SharedKey(0))
+    bound(access="generative", samples=1000)(model, reprl.SharedKey(0))
     assert model.ledger.samples == 1000 // 24 * 24
-    if rule == "sampled":
-        again = reprl.GenerativeModel(small(), 0)
-        alike = bound_learner(access="generative", rule="sampled", calls=1000 // 24)
-        assert policy == alike(again, reprl.SharedKey(0))
-    for samples in (10**5, 10**6):
+    for samples in (10**7, 10**8) if rule == "paper" else (10**5, 10**6):
         played = reprl.EpisodicModel(small(), 0)
         bound(access="episodic", samples=samples)(played, reprl.SharedKey(0))
         assert samples / 8 < played.ledger.samples <= samples
 
 
 def test_reprl_refuses_a_budget_that_pays_for_nothing() -> None:
-    for rule, least in (("sampled", r"\d+, one exploration run"), ("canonical", r"3, one episode")):
-        few = make_learner("reprl", access="episodic", rule=rule, samples=2)
-        with pytest.raises(reprl.ReprlError, match=rf"samples must be at least {least}, got 2"):
-            few(reprl.EpisodicModel(small(), 0), reprl.SharedKey(0))
-        few = make_learner("reprl", access="generative", rule=rule, samples=23)
-        with pytest.raises(reprl.ReprlError, match=r"samples must be at least 24, one parallel call, got 23"):
-            few(reprl.GenerativeModel(small(), 0), reprl.SharedKey(0))
-    with pytest.raises(reprl.ReprlError, match="samples must be None for reprl"):
-        make_learner("reprl", access="episodic", rule="sampled", constants="paper", samples=1000)
+    few = make_learner("reprl", access="episodic", samples=2)
+    with pytest.raises(reprl.ReprlError, match=r"samples must be at least 3, one episode, got 2"):
+        few(reprl.EpisodicModel(small(), 0), reprl.SharedKey(0))
+    few = make_learner("reprl", access="generative", samples=23)
+    with pytest.raises(reprl.ReprlError, match=r"samples must be at least 24, one parallel call, got 23"):
+        few(reprl.GenerativeModel(small(), 0), reprl.SharedKey(0))
+    few = make_learner("reprl", rule="paper", constants="scaled", samples=24)
+    with pytest.raises(reprl.ReprlError, match=r"samples must pay for at least \d+ parallel calls, .*, got 1"):
+        few(reprl.GenerativeModel(small(), 0), reprl.SharedKey(0))
+    with pytest.raises(reprl.ReprlError, match="samples must be left out unless constants='scaled', got 1000"):
+        make_learner("reprl", rule="paper", samples=1000)
 
 
 def test_reprl_takes_the_options_of_its_rule_alone() -> None:
@@ -111,10 +109,10 @@ def test_reprl_takes_the_options_of_its_rule_alone() -> None:
     assert isinstance(asked, ReprlLearner)
     assert asked.settings.preference == (2, 0, 1)
     with pytest.raises(reprl.ReprlError, match="preference must be left out unless rule='canonical'"):
-        make_learner("reprl", rule="sampled", preference="shared")
-    with pytest.raises(reprl.ReprlError, match="coupling must be left out unless rule='sampled', got 'joint'"):
-        make_learner("reprl", coupling="joint")
-    with pytest.raises(reprl.ReprlError, match="rule must be one of canonical, sampled; got 'canonic'"):
+        make_learner("reprl", rule="paper", preference="shared")
+    with pytest.raises(reprl.ReprlError, match="coupling must be left out unless rule='paper', got 'product'"):
+        make_learner("reprl", coupling="product")
+    with pytest.raises(reprl.ReprlError, match="rule must be one of canonical, paper; got 'canonic'"):
         make_learner("reprl", rule="canonic")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import pickle
 from pathlib import Path
@@ -10,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-import reprl
 from reprl.canonical.choice import KINDS
 from reprl.canonical.gaps import average_gaps, find_gaps
 from reprl.canonical.preferred import count_equal, phases_of, visit_weight, weigh_tolerances
+
+import reprl
 from reprl.errors import InputError
 from reprl.mdp.basis import DATA, DECIDERS, DEFAULT, PREFERENCE
 from reprl.mdp.dynamics import true_dynamics
@@ -165,25 +164,3 @@ def test_a_basis_that_does_not_fit_is_refused(result: reprl.LearnResult, change:
     document["basis"] = {k: v for k, v in (document["basis"] | change).items() if v is not None}
     with pytest.raises(reprl.ReprlError, match="policy basis"):
         Policy.from_json(json.dumps(document))
-
-
-@pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
-def test_a_terminal_shows_every_step(width: int) -> None:
-    """In a narrow window rich dropped the columns of the last steps, and nothing said so."""
-    from rich.console import Console
-
-    from reprl.mdp.interface import Interface
-    from reprl.mdp.labels import Labels
-    from reprl.report.terminal import render
-
-    names = tuple(f"give the {name} drug at once" for name in ("first", "second", "third"))
-    labels = Labels(states=tuple(f"state number {s}" for s in range(4)), actions=names)
-    policy = Policy(np.arange(56).reshape(14, 4) % 3, Interface(labels))
-    console = Console(width=width, record=True, file=io.StringIO())
-    console.print(render(policy))
-    text = console.export_text()
-    heads = [word for line in text.splitlines() if " state " in line and "number" not in line for word in line.split()]
-    assert [word for word in heads if word.isdigit()] == [str(h) for h in range(12)]
-    assert "… and 2 more steps" in text
-    if width > 60:
-        assert text.count("drug at once") == 48

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import reprl
-from reprl.coupling.spec import JOINT, CouplingSpec
+from reprl.coupling.spec import COUPLINGS
 from reprl.paper.rep_var_bandit import (
-    ROUNDINGS,
     BestArms,
     Decision,
     best_arm,
@@ -30,9 +29,8 @@ from tests.naive_decision import Rule
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 
 MECHANISMS = ("compact", "exponential")
-COUPLINGS = ("joint", "blocked", "product")
 name = "{0.mechanism}-{0.coupling}-{0.rounding}".format
-RULES = [Rule(m, c, 2, r) for m, c, r in itertools.product(MECHANISMS, COUPLINGS, ROUNDINGS)]
+RULES = [Rule(m, c, r) for m, c, r in itertools.product(MECHANISMS, COUPLINGS, (False, True))]
 
 EPSILON, DELTA = 0.4, 0.03
 TRUTH = np.array([[0.5, 0.5, 0.3], [0.6, 0.55, 0.58], [0.2, 0.2, 0.2], [0.9, 0.1, 0.9], [0.45, 0.5, 0.55]])
@@ -90,7 +88,7 @@ def disagreements(
             for half in range(2)
         ]
         same = np.array_equal(runs[0].arms, runs[1].arms)
-        if rule.rounding != "none":
+        if rule.rounding:
             same &= np.array_equal(runs[0].values, runs[1].values)
         count += not same
     return count
@@ -133,7 +131,7 @@ def test_the_computed_rho_is_the_formula(
     assert found.guarantee.rho == pytest.approx(expected, rel=1e-9)
     noise = max(scale * math.sqrt(math.log(6 * len(sizes) * n_arms / delta) / (2 * m)) for m in sizes)
     assert found.noise == pytest.approx(noise)
-    reach = 0.0 if rule.rounding == "none" else epsilon / 2
+    reach = epsilon / 2 if rule.rounding else 0.0
     assert found.guarantee.epsilon == pytest.approx(max(epsilon / 2 + 2 * noise, reach + noise))
     assert found.guarantee.delta == pytest.approx(delta / 3 * (2 if rule.mechanism == "exponential" else 1))
     assert found.guarantee.status == "proven"
@@ -155,11 +153,11 @@ def test_sizes_by_arm_count_as_their_smallest() -> None:
 @pytest.mark.parametrize("coupling", COUPLINGS)
 def test_draws_are_at_the_documented_addresses(coupling: str) -> None:
     key = reprl.SharedKey(12)
-    found = decide(key, TRUTH, 100 * SHARES, Rule("compact", coupling, 2, "vector"))
-    again = reprl.correlated_sample(key.derive("arms"), found.probabilities, coupling, 2)
+    found = decide(key, TRUTH, 100 * SHARES, Rule("compact", coupling, True))
+    again = reprl.correlated_sample(key.derive("arms"), found.probabilities, coupling)
     assert np.array_equal(found.arms, again)
     chosen = TRUTH[np.arange(5), found.arms]
-    rounded = reprl.round_vector(key.derive("rounding"), chosen, width=EPSILON / 2, method=coupling, block=2)
+    rounded = reprl.round_vector(key.derive("rounding"), chosen, width=EPSILON / 2, method=coupling)
     assert np.array_equal(found.values, rounded)
 
 
@@ -183,7 +181,7 @@ def test_the_computed_rho_bounds_the_disagreement(rule: Rule) -> None:
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_promise_for_more_samples_than_were_drawn_is_found_out(mechanism: str) -> None:
     """Control of the test above: with 1 sample in 300 000, shared keys do not save the promise. False alarm 1e-6."""
-    rule = Rule(mechanism, "joint", 2, "vector")
+    rule = Rule(mechanism, "joint", True)
     sizes = sizes_for(0.1, rule)
     few = np.maximum(1, sizes // 300_000)
     assert exceeds(disagreements(rule, few, 300, told=sizes), 300, promised(sizes, rule)) < FALSE_ALARM
@@ -223,8 +221,7 @@ def requirement_cases(draw: st.DrawFn, mechanism: str) -> dict[str, Any]:
         "rule": Rule(
             mechanism,
             coupling,
-            draw(st.integers(1, 8)),
-            draw(st.sampled_from(("vector", "grid", "none") if coupling == "product" else ("vector", "none"))),
+            draw(st.booleans()),
         ),
         "n_arms": draw(st.integers(2, 16)),
         "epsilon": draw(st.floats(0.001, 1.0, exclude_max=True)),
@@ -238,7 +235,7 @@ def rho_at_the_requirement(case: dict[str, Any]) -> float:
     """The computed promise when Σ 1/m_s is what the paper asks, shared out by weights."""
     rule, weights = case["rule"], np.array(case["weights"])
     asked = {name: case[name] for name in ("epsilon", "rho", "delta")}
-    total = paper_requirement(weights.size, case["n_arms"], coupling=CouplingSpec(rule.coupling, rule.block), **asked)
+    total = paper_requirement(weights.size, case["n_arms"], coupling=rule.coupling, **asked)
     sizes = weights.sum() / (total * weights)
     means = np.zeros((weights.size, case["n_arms"]))
     options = {"epsilon": case["epsilon"], "delta": case["delta"]}
@@ -252,16 +249,16 @@ def test_the_papers_requirement_suffices(case: dict[str, Any]) -> None:
     assert rho_at_the_requirement(case) <= case["rho"]
 
 
-def test_the_requirement_of_many_blocks_is_stricter_than_that_of_one() -> None:
-    """256 blocks at the joint requirement would promise more than ρ; at their own they do not. So for many arms."""
+def test_the_requirement_of_many_draws_is_stricter_than_that_of_one() -> None:
+    """256 draws at the joint requirement would promise more than ρ; at their own they do not. So for many arms."""
     case: dict[str, Any] = {"n_arms": 4, "epsilon": 0.1, "rho": 0.1, "delta": 0.1, "weights": [1.0] * 256}
     asked = {name: case[name] for name in ("epsilon", "rho", "delta")}
-    blocked = Rule("exponential", "blocked", 1, "vector")
-    assert rho_at_the_requirement({**case, "rule": blocked}) <= 0.1
-    joint = np.full(256, 256 / paper_requirement(256, 4, coupling=JOINT, **asked))
-    loose = decide(reprl.SharedKey(0), np.zeros((256, 4)), joint, blocked, epsilon=0.1, delta=0.1)
+    product = Rule("exponential", "product", True)
+    assert rho_at_the_requirement({**case, "rule": product}) <= 0.1
+    joint = np.full(256, 256 / paper_requirement(256, 4, coupling="joint", **asked))
+    loose = decide(reprl.SharedKey(0), np.zeros((256, 4)), joint, product, epsilon=0.1, delta=0.1)
     assert loose.guarantee.rho > 0.1
-    few = {**case, "rule": Rule("compact", "joint", 2, "vector"), "weights": [1.0] * 2}
+    few = {**case, "rule": Rule("compact", "joint", True), "weights": [1.0] * 2}
     assert rho_at_the_requirement({**few, "n_arms": 64}) <= 0.1
     assert rho_at_the_requirement({**few, "n_arms": 1024}) > 0.1  # known limit: √A outgrows the logarithm
 
@@ -324,7 +321,7 @@ def test_best_arm_makes_the_planned_pulls_and_reads_its_own_address() -> None:
     arms = [best_arm(reprl.SharedKey(i), pull, 3, **ask) for i in range(30)]
     assert calls[:3] == [(arm, plan.pulls) for arm in range(3)]
     law = [naive_decision.exponential_law([0.2, 0.6, 0.59], plan.temperature)]
-    assert arms == [naive_decision.couple(reprl.SharedKey(i), law, "joint", 1)[0] for i in range(30)]
+    assert arms == [naive_decision.couple(reprl.SharedKey(i), law, "joint")[0] for i in range(30)]
     assert set(arms) == {1, 2}
 
 
@@ -389,9 +386,7 @@ def test_multi_best_arm_refuses_bad_input(change: dict[str, Any], text: str) -> 
     ("field", "value", "allowed"),
     [
         ("mechanism", "softmax", "one of compact, exponential; got 'softmax'"),
-        ("coupling", "auto", "one of joint, blocked, product; got 'auto'"),
-        ("rounding", "lattice", "one of none, vector, grid; got 'lattice'"),
-        ("block", 0, "a whole number of at least 1, got 0"),
+        ("coupling", "auto", "one of joint, product; got 'auto'"),
         ("max_nodes", 0, "a whole number of at least 1, got 0"),
     ],
 )

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reprl.search.betting import GRID, Levels, MeanTest, mean_interval, rung_risk, scan_levels
 from reprl.errors import InputError
+from reprl.search.betting import GRID, Levels, MeanTest, mean_interval, rung_risk, scan_levels
 from tests import naive_betting as naive
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 

@@ -23,6 +23,7 @@ from reprl.lab.lower_bounds.problems import Algorithm
 from reprl.lab.lower_bounds.simulation import PaddedSource
 from reprl.learning.learner import learner
 from reprl.randomness import SharedKey
+from reprl.sources.parallel import GenerativeModel
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 
 ROOT = SharedKey(20250918)
@@ -246,11 +247,17 @@ def below(excess: Any) -> Any:
 STATES, HORIZON = 4, 3
 
 
+def call_cost(n_actions: int) -> int:
+    """Samples of a parallel call of the hard MDP."""
+    public = hard.make_hard_mdp(np.zeros(STATES * HORIZON), n_states=STATES, n_actions=n_actions)
+    return int(GenerativeModel(public, 0).samples_per_call)
+
+
 def rl_solver(epsilon: float, rho: float) -> Algorithm:
     """The paper's learner through the hard MDP, at a size that replicates."""
     settings: dict[str, Any] = {"epsilon": epsilon * HORIZON / 3, "rho": rho, "delta": 0.01}
     return hard.signs_from_reprl(
-        learner(access="generative", rule="sampled", coupling="joint", calls=10**6, **settings),
+        learner(rule="paper", constants="scaled", samples=10**6 * call_cost(3), **settings),
         n_states=STATES,
         horizon=HORIZON,
         n_actions=3,
@@ -261,7 +268,7 @@ def rl_solver(epsilon: float, rho: float) -> Algorithm:
 def test_the_rl_learner_solves_signs() -> None:
     solver = rl_solver(0.2, 0.2)
     assert solver.guarantee.epsilon == pytest.approx(0.2)
-    assert solver.guarantee.status == "none", "its size was set by hand"
+    assert solver.guarantee.status == "none", "its size is scaled"
 
     def draw(i: int) -> Any:
         return problems.cube_instance(STATES * HORIZON, [0.1, 0.4, 1.0][i % 3], ROOT.derive("rl", i))
@@ -273,7 +280,7 @@ def test_the_rl_learner_solves_signs() -> None:
 def test_the_rl_learner_with_too_few_calls_does_not_replicate() -> None:
     """Negative control of the test above."""
     few = hard.signs_from_reprl(
-        learner(access="generative", rule="sampled", epsilon=0.2, rho=0.2, delta=0.01, calls=200, coupling="joint"),
+        learner(rule="paper", constants="scaled", epsilon=0.2, rho=0.2, delta=0.01, samples=200 * call_cost(2)),
         n_states=STATES,
         horizon=HORIZON,
     )
@@ -307,7 +314,7 @@ def test_the_rl_learner_solves_infinity_testing_and_coins() -> None:
 
 
 def test_paper_constants_are_proven() -> None:
-    proven = learner(access="generative", rule="sampled", epsilon=0.5, rho=0.3, constants="paper")
+    proven = learner(rule="paper", epsilon=0.5, rho=0.3)
     solver = hard.signs_from_reprl(proven, n_states=2, horizon=1)
     assert solver.guarantee.status == "proven"
     assert problems.sign_excess([0.9, -0.8], solver(ROOT, sources.rademacher([0.9, -0.8], 1))) < 1.5
@@ -317,16 +324,16 @@ def test_paper_constants_are_proven() -> None:
 
 BAD: list[tuple[Callable[[], Any], str]] = [
     (
-        lambda: hard.signs_from_reprl(learner(access="episodic", rule="sampled"), n_states=2, horizon=1),
-        "learner must be a reprl learner with access='generative' and rule='sampled', got",
+        lambda: hard.signs_from_reprl(learner(access="episodic", rule="paper"), n_states=2, horizon=1),
+        "learner must be a reprl learner with access='generative' and rule='paper', not boosted, got",
     ),
     (
         lambda: hard.signs_from_reprl(learner(access="generative"), n_states=2, horizon=1),
-        "learner must be a reprl learner with access='generative' and rule='sampled', got",
+        "learner must be a reprl learner with access='generative' and rule='paper', not boosted, got",
     ),
     (
         lambda: hard.signs_from_reprl(lambda model, key: None, n_states=2, horizon=1),  # type: ignore[arg-type]
-        "learner must be a reprl learner with access='generative' and rule='sampled', got",
+        "learner must be a reprl learner with access='generative' and rule='paper', not boosted, got",
     ),
     (
         lambda: reductions.infinity_tester(fixed(np.ones(6), epsilon=0.2), 2, delta=0.1),

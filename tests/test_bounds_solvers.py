@@ -14,7 +14,6 @@ import pytest
 
 from reprl.coupling.correlated import correlated_sample, disagreement_bound
 from reprl.coupling.mechanisms import compact
-from reprl.coupling.spec import CouplingSpec
 from reprl.errors import ReprlError
 from reprl.lab.lower_bounds import problems, solvers, sources
 from reprl.lab.lower_bounds.disagreement import race_disagreement
@@ -24,12 +23,10 @@ from tests.statistics import FALSE_ALARM, exceeds, keeps
 
 ROOT = SharedKey(20250917)
 SIGNS = [
-    ("every", "joint", 1),
-    ("average", "joint", 1),
-    ("every", "blocked", 4),
-    ("average", "blocked", 4),
-    ("every", "product", 1),
-    ("average", "product", 1),
+    ("every", "joint"),
+    ("average", "joint"),
+    ("every", "product"),
+    ("average", "product"),
 ]
 
 
@@ -58,12 +55,12 @@ def play(solver: Algorithm, biases: list[Any], excess: Callable[[Any, Any], floa
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("target", "coupling", "block"), SIGNS)
+@pytest.mark.parametrize(("target", "coupling"), SIGNS)
 @pytest.mark.parametrize("n", [3, 12])
-def test_sign_solver_keeps_its_promise(target: str, coupling: str, block: int, n: int) -> None:
+def test_sign_solver_keeps_its_promise(target: str, coupling: str, n: int) -> None:
     options: dict[str, Any] = {"epsilon": 0.2, "rho": 0.2, "delta": 0.05}
-    solver = solvers.sign_solver(n, **options, target=target, coupling=coupling, block=block)
-    gap = solvers.plan_signs(n, **options, target=target, coupling=coupling, block=block).gap
+    solver = solvers.sign_solver(n, **options, target=target, coupling=coupling)
+    gap = solvers.plan_signs(n, **options, target=target, coupling=coupling).gap
     assert solver.guarantee.status == "proven"
     different, missed = play(solver, instances(n, gap, 200), problems.sign_excess)
     assert keeps(different, 200, 0.2, power=0.93)
@@ -213,28 +210,23 @@ def test_integrated_race_is_the_enumerated_race() -> None:
         estimate = race_disagreement(p, q, DataStream(i, "race"), draws=20_000)
         assert estimate == pytest.approx(exact_race(p, q), abs=0.03)
         assert estimate <= disagreement_bound(p, q) + 0.03
-        blocked = race_disagreement(p, q, DataStream(i, "race"), coupling=CouplingSpec("blocked", 3), draws=20_000)
-        parts = [exact_race(p[low : low + 3], q[low : low + 3]) for low in range(0, len(p), 3)]
-        assert blocked == pytest.approx(1 - np.prod(1 - np.array(parts)), abs=0.04)
         if p.shape[1] > 2:
             rows = [exact_race(p[[j]], q[[j]]) for j in range(len(p))]
-            alone = race_disagreement(p, q, DataStream(i, "race"), coupling=CouplingSpec("product"))
+            alone = race_disagreement(p, q, DataStream(i, "race"), coupling="product")
             assert alone == pytest.approx(1 - np.prod(1 - np.array(rows)), abs=1e-12)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("method", ["joint", "blocked", "product"])
+@pytest.mark.parametrize("method", ["joint", "product"])
 def test_integrated_race_is_what_the_coupling_does(method: str, k: int) -> None:
     rng = np.random.default_rng(7)
     p = rng.dirichlet(np.ones(k), 10)
     laws = [p, 0.85 * p + 0.15 * rng.dirichlet(np.ones(k), 10)]
-    predicted = race_disagreement(
-        laws[0], laws[1], DataStream(1, "race"), coupling=CouplingSpec(method, 5), draws=200_000
-    )
+    predicted = race_disagreement(laws[0], laws[1], DataStream(1, "race"), coupling=method, draws=200_000)
     seen = 0
     for i in range(4000):
-        one, two = (correlated_sample(ROOT.derive("race", i), law, method, 5) for law in laws)
+        one, two = (correlated_sample(ROOT.derive("race", i), law, method) for law in laws)
         seen += not np.array_equal(one, two)
     slack = 0.006  # 5 standard deviations of the integral
     assert keeps(seen, 4000, predicted + slack, power=0.99)
@@ -257,7 +249,10 @@ BAD: list[tuple[Callable[[], Any], str]] = [
         lambda: solvers.plan_signs(4, epsilon=0.1, rho=0.1, delta=0.1, target="best"),
         "target must be one of every",
     ),
-    (lambda: solvers.plan_signs(4, epsilon=0.1, rho=0.1, delta=0.1, coupling="x"), "coupling must be one of joint, bl"),
+    (
+        lambda: solvers.plan_signs(4, epsilon=0.1, rho=0.1, delta=0.1, coupling="x"),
+        "coupling must be one of joint, product",
+    ),
     (lambda: solvers.sign_solver(4, epsilon=0.1, rho=0.1, delta=0.1, samples=0), "samples must be .*, got 0"),
     (
         lambda: solvers.sign_solver(4, epsilon=0.1, rho=0.1, delta=0.1)(ROOT, sources.rademacher([0.0], 1)),

@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from reprl.assurance.rehearsal import Rehearsal
+from reprl.assurance.stopping import Doubts, _missing
+from reprl.canonical.allocation import ASIDE, FOCUS, allocate_cells
 from scipy.stats import binomtest
 
 import reprl
@@ -16,9 +19,6 @@ from experiments.price.__main__ import PAGE, PROMISES, page_table
 from experiments.price.boxes import ALONE, BOXES, DATA, REWARDS, ROOM, SERVED, Cards, Case, TwoQueues, table, two_queues
 from experiments.price.numbers import EPISODES, of_promise
 from experiments.runner import ROOT, between
-from reprl.assurance.rehearsal import Rehearsal
-from reprl.assurance.stopping import Doubts, _missing
-from reprl.canonical.allocation import ASIDE, FOCUS, allocate_cells
 from reprl.mdp.dynamics import true_dynamics
 from tests.statistics import keeps
 

@@ -75,7 +75,7 @@ def test_a_card_says_what_matters(shown: list[Any]) -> None:
     result, stored, policy, audit, *_ = (thing._repr_html_() for thing in shown)
     assert shown[0].policy.short_fingerprint in result
     assert "rehearsed" in result
-    assert "simulated second teams" in result
+    assert "simulated teams" in result
     assert stored.replace(f"{shown[1].receipt.seconds:.1f} s", "") == result.replace(f"{shown[0].seconds:.1f} s", "")
     assert "Policy for gridworld-v0" in policy
     assert audit.count("of 4 pairs</b> differ") == 1

@@ -31,7 +31,6 @@ GOLDEN = {
     "queue-admission-v0": "b4009581295173426d3bf5b7739ec3d93f2bed104341b09d1bcb3b3552a775f8",
     "hard-instance-v0": "30291ab3162c5c976c334ba0e598372eb4995987d28646c00e004a067d20f2f9",
     "gambler-v0": "37eab5045ed1c90c8dbcb3ab97b1b591e84b7c39b4caa952c245b8dade9b86db",
-    "icu-sepsis-v0": "2b2323cc3e031f504f288acae8aa00f5817ba2aee0b93dff8ee853147de76bb2",
 }
 
 
@@ -320,7 +319,6 @@ def test_hard_instance_by_id():
         ("hard-instance-v0", {"n_actions": 1}, r"n_actions must be a whole number from 2 to 268435456, got 1"),
         ("gambler-v0", {"start": 16}, r"start must be a whole number from 1 to 15, got 16"),
         ("gambler-v0", {"win": 1.0}, r"win must lie in \(0, 1\), got 1.0"),
-        ("icu-sepsis-v0", {"admissible": 1}, r"admissible must be True or False, got 1"),
         ("inventory-v0", {"price": float("nan")}, r"price must lie in \[0, 1e\+09\), got nan"),
     ],
 )

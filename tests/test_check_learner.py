@@ -11,16 +11,16 @@ import pytest
 
 import reprl
 from reprl.lab.baselines import learners, make_learner
-from reprl.learning.boost import boost
+from reprl.learning.adapters import policy_of
 from reprl.learning.learner import learner as bound_learner
 from reprl.learning.protocol import name_of
-from reprl.learning.settings import RULES
+from reprl.paper.boosting import Boosted
 
 OURS = [
-    (entry.name, access, {"access": access, "rule": rule} if rule else {})
+    (entry.name, access, {"access": access, **rule} if entry.name == "reprl" else {})
     for entry in learners()
     for access in entry.access
-    for rule in (RULES if entry.name == "reprl" else (None,))
+    for rule in ([{}, {"rule": "paper", "constants": "scaled"}] if entry.name == "reprl" else [{}])
 ]
 FRESH = itertools.count()
 
@@ -46,14 +46,17 @@ def test_every_learner_of_the_package_keeps_the_contract(name: str, access: str,
 
 @pytest.mark.parametrize(
     "options",
-    [{"rule": "sampled", "calls": 10**6, "epsilon": 1.0}, {"rho": 0.2, "epsilon": 0.5, "stationary": False}],
-    ids=["sampled", "canonical"],
+    [
+        {"rule": "paper", "constants": "scaled", "samples": 10**8, "epsilon": 1.0},
+        {"rho": 0.2, "epsilon": 0.5, "stationary": False},
+    ],
+    ids=["paper", "canonical"],
 )
 def test_bound_and_boosted_learners_keep_it_too(options: dict[str, Any]) -> None:
     base = bound_learner(access="generative", **options)
     reprl.check_learner(base)
     reprl.check_learner(base.run, access="generative")
-    boosted = boost(base, rho=0.3, delta=0.2, epsilon=2.0, runs=2, pulls=10)
+    boosted = Boosted(learner=base, read=policy_of, rho=0.3, delta=0.2, epsilon=2.0, runs=2, pulls=10)
     reprl.check_learner(boosted, access="generative")
 
 

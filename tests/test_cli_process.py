@@ -122,7 +122,6 @@ def test_a_killed_run_leaves_the_old_files_and_a_free_folder(tmp_path):
     learn_here(tmp_path, 1, "--force")
     assert load_run(tmp_path).receipt != before
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "counts.bin",
         "policy.json",
         "receipt.json",
         "recipe.json",

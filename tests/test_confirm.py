@@ -184,16 +184,6 @@ def test_a_file_names_policy_and_environment(tmp_path, monkeypatch, capsys):
     assert "undecided" in capsys.readouterr().out
 
 
-def test_a_table_of_cells_is_confirmed_where_it_acts():
-    edges = {"low": (-2.4, -2.0, -0.21, -2.0), "high": (2.4, 2.0, 0.21, 2.0)}
-    cart = reprl.discretize("CartPole-v1", (1, 1, 4, 4), **edges)
-    table = reprl.Policy(
-        np.array([1 if a + b >= 3 else 0 for a in range(4) for b in range(4)])
-    )  # leans to where it falls
-    found = reprl.confirm(table, cart, target=50.0, data_seed=2, horizon=500, reward_range=(0.0, 1.0))
-    assert found.verdict == "confirmed"
-
-
 def test_a_log_is_judged_by_its_interval(tmp_path):
     first = reprl.learn_log(
         make_log(4000, 1), horizon=HORIZON, states=STATES, actions=ACTIONS, epsilon=0.3, shared_seed=2

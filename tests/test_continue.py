@@ -32,7 +32,6 @@ CASES: dict[str, tuple[Any, dict[str, Any], tuple[int, int]]] = {
     "black box": (Shop, HOW, (2000, 6000)),
     "table": ("gridworld-v0", SMALL | {"quality": 0.999}, (2000, 6000)),
     "parallel": ("gridworld-v0", SMALL | {"quality": 0.999, "access": "generative"}, (2000, 6000)),
-    "paper": ("random-mdp-v0", SMALL | {"rule": "sampled", "epsilon": 0.01}, (100_000, 300_000)),
 }
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reprl.sources.optimism import weigh_unknown
 
 import reprl
 from reprl.errors import ReprlError
 from reprl.mdp.criterion import LENGTH, Criterion, criterion_of
 from reprl.mdp.dynamics import empirical_dynamics, true_dynamics
-from reprl.sources.optimism import weigh_unknown
 
 SEEDS = st.integers(0, 2**16)
 DISCOUNTS = st.sampled_from([None, 0.3, 0.9])

@@ -10,14 +10,14 @@ import gymnasium
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-
-import reprl
-from reprl import Policy, ReprlError, TabularMDP
 from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.gaps import HIDDEN, find_gaps, value_spread
 from reprl.canonical.goal import Goal
 from reprl.canonical.preferred import weigh_tolerances
+from scipy.optimize import linprog
+
+import reprl
+from reprl import Policy, ReprlError, TabularMDP
 from reprl.cli.app import main
 from reprl.learning.learner import ReprlLearner, truncate_if_needed
 from reprl.learning.settings import Settings
@@ -242,7 +242,7 @@ def test_a_black_box_is_discounted_unless_the_user_says_that_steps_differ() -> N
 
 def test_the_reduction_prints_a_policy_of_h_steps() -> None:
     world = reprl.make("river-swim-v0", discount=0.5)
-    cut = truncate_if_needed(world, "sampled", 0.4)
+    cut = truncate_if_needed(world, "paper", 0.4)
     horizon = Criterion.of(1, 0.5).reduced_horizon(0.4)
     assert horizon is not None
     assert isinstance(cut, TabularMDP)
@@ -251,7 +251,7 @@ def test_the_reduction_prints_a_policy_of_h_steps() -> None:
     difference = world.solve().values[0] - cut.solve().values[0]
     assert (difference >= -1e-12).all()
     assert (difference <= 0.5**horizon / 0.5 + 1e-12).all()
-    run = reprl.learn("river-swim-v0", discount=0.5, rule="sampled", epsilon=0.4, access="generative", shared_seed=1)
+    run = reprl.learn("river-swim-v0", discount=0.5, rule="paper", epsilon=0.4, shared_seed=1)
     assert run.policy.actions.shape == (horizon, 6)
     assert run.recipe.make().digest == cut.digest
 

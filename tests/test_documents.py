@@ -34,9 +34,9 @@ STAMPED = ("recipe", "receipt")
 """Kinds that name their stream version: other versions are refused."""
 RUNS: dict[str, dict[str, Any]] = {
     "generative-canonical": {"access": "generative"},
-    "generative-sampled": {"access": "generative", "rule": "sampled", "calls": 200},
+    "generative-paper": {"rule": "paper", "constants": "scaled", "samples": 10**5},
     "episodic-canonical": {"access": "episodic"},
-    "episodic-sampled": {"access": "episodic", "rule": "sampled", "runs": 2},
+    "episodic-paper": {"access": "episodic", "rule": "paper", "constants": "scaled", "scale": 0.02},
 }
 FRESH = ["audit.json", *(f"{kind}-{run}.json" for kind in StoredRun._fields for run in RUNS)]
 

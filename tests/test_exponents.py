@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 
 from experiments.exponents import __main__ as exponents
-from reprl.coupling.spec import JOINT
 from reprl.paper.full import ignore_starved
 from reprl.paper.rep_explore import draw_ignored
 from reprl.paper.rep_level_explore import stack_tiers
@@ -25,11 +24,11 @@ def test_the_chance_of_parting_is_the_share_of_keys_that_part(monkeypatch: pytes
     one, two = (exponents.gather(point, 0, half)[1] for half in range(2))
     chance = float(np.mean([exponents.parting(point, number, one, two) for number in range(6)]))
     accuracy, delta = point.constants.accuracy, point.constants.delta
-    decision, parted = Decision(mechanism="exponential", coupling="joint", rounding="none"), 0
+    decision, parted = Decision(mechanism="exponential", coupling="joint", rounding=False), 0
     for seed in range(200):
         key, printed = SharedKey(seed), []
         for _, mu, counts, _ in (one, two):
-            ignored = draw_ignored(key.derive("ignore"), mu, JOINT)
+            ignored = draw_ignored(key.derive("ignore"), mu, "joint")
             tiers = ignore_starved(stack_tiers(ignored[None]), counts)
             made = tiered_induction(
                 key.derive("decide"), counts, tiers, accuracy=accuracy, delta=delta, decision=decision

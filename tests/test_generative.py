@@ -1,4 +1,4 @@
-"""learn from parallel samples: its promises over pairs of runs, its ledger, its bytes, and what it refuses."""
+"""The paper's rule from parallel samples: promises over pairs of runs, budgets, ledger, bytes, and what it refuses."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -15,11 +16,12 @@ import numpy as np
 import pytest
 
 import reprl
-from reprl.coupling.spec import CouplingName
+from reprl.coupling.spec import Coupling
+from reprl.learning.full import run_paper
 from reprl.learning.learner import learner as bound_learner
-from reprl.learning.practical import decide
-from reprl.learning.practical_parallel import plan_calls
 from reprl.learning.settings import Settings
+from reprl.paper import plan
+from reprl.paper.constants import Constants, least_units
 from reprl.paper.rep_rl_bandit import Induction
 from reprl.sources.episodes import EpisodicModel
 from reprl.sources.parallel import GenerativeModel
@@ -27,9 +29,9 @@ from tests import naive_decision
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 
 EPSILON = 0.3
-learn = partial(reprl.learn, access="generative", rule="sampled")
-learner_of = partial(bound_learner, access="generative", rule="sampled")
-generative = partial(Settings, access="generative", rule="sampled")
+learn = partial(reprl.learn, rule="paper")
+learner_of = partial(bound_learner, rule="paper")
+generative = partial(Settings, rule="paper")
 WAYS = list(itertools.product(("joint", "product"), ("compact", "exponential")))
 
 
@@ -43,6 +45,19 @@ def world(id: str) -> reprl.TabularMDP:
 def pair(id: str, i: int, **options: Any) -> list[reprl.LearnResult]:
     """Two runs with one fresh shared seed and independent data."""
     return [learn(world(id), shared_seed=i, data_seed=2 * i + half, **options) for half in range(2)]
+
+
+def planned(mdp: reprl.TabularMDP, settings: Settings) -> Constants:
+    return settings.paper.constants_for(
+        mdp.n_states, mdp.n_actions, mdp.horizon, reprl.GenerativeModel(mdp, 0).samples_per_call
+    )
+
+
+def by_hand(mdp: reprl.TabularMDP, calls: int, shared: int, data: int, **options: Any) -> reprl.LearnResult:
+    """A run of so many calls, which the settings do not ask for."""
+    settings = generative(**options)
+    few = replace(planned(mdp, settings), calls=calls)
+    return run_paper(reprl.GenerativeModel(mdp, data), reprl.SharedKey(shared), settings, constants=few)
 
 
 # What is promised.
@@ -81,19 +96,19 @@ def test_with_the_papers_constants_runs_agree_and_are_near_optimal(
         rho=rho, delta=rho, epsilon=EPSILON, status="proven", source="docs/proofs/decision.md §3"
     )
     sizes = {"n_states": mdp.n_states, "n_actions": mdp.n_actions, "horizon": mdp.horizon}
-    rows = {row.algorithm: row for row in reprl.plan(**sizes, epsilon=EPSILON, rho=rho, delta=rho) if row.exact}
-    assert result.samples == rows[f"reprl {coupling}, paper"].samples
+    rows = {row.algorithm: row for row in plan(**sizes, epsilon=EPSILON, rho=rho, delta=rho)}
+    assert result.samples == rows[f"paper, {coupling}"].samples
     assert result.samples == int(result.counts.visits[0, 0, 0]) * mdp.n_states * mdp.n_actions * mdp.horizon
     assert result.episodes == 0
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("coupling", ["joint", "product"])
-def test_a_greedy_learner_with_as_many_samples_is_rejected(coupling: CouplingName) -> None:
+def test_a_greedy_learner_with_as_many_samples_is_rejected(coupling: Coupling) -> None:
     """Control: on the tied gridworld the argmax of empirical means parts in most pairs. False alarm 1e-6."""
     mdp = world("gridworld")
     settings = generative(epsilon=EPSILON, constants="paper", coupling=coupling)
-    calls = plan_calls(reprl.GenerativeModel(mdp, 0), settings)
+    calls = planned(mdp, settings).calls
     policies = [naive_decision.greedy(reprl.GenerativeModel(mdp, i).sample(calls)) for i in range(400)]
     parted = sum(policies[2 * i] != policies[2 * i + 1] for i in range(200))
     assert exceeds(parted, 200, 0.1) < FALSE_ALARM
@@ -105,138 +120,89 @@ def induction_of(run: reprl.LearnResult) -> Induction:
 
 
 def computed_rho(mdp: reprl.TabularMDP, calls: int, **options: Any) -> float:
-    return induction_of(learn(mdp, shared_seed=0, data_seed=0, calls=calls, **options)).guarantee.rho
+    return induction_of(by_hand(mdp, calls, 0, 0, **options)).guarantee.rho
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("rounding", ["none", "vector", "grid"])
 @pytest.mark.parametrize(("coupling", "mechanism"), WAYS)
-def test_the_rho_computed_from_hand_set_calls_bounds_the_disagreement(
-    coupling: str, mechanism: str, rounding: str
-) -> None:
+def test_the_rho_computed_from_the_calls_bounds_the_disagreement(coupling: str, mechanism: str) -> None:
     """With calls that promise about 0.4 and no more; false alarm 1e-6. Controls: unshared seeds, 3 calls."""
     mdp, pairs = world("gridworld"), 100
-    options = {"epsilon": 2.0, "coupling": coupling, "mechanism": mechanism, "rounding": rounding, "delta": 0.02}
+    options = {"epsilon": 2.0, "coupling": coupling, "mechanism": mechanism, "delta": 0.02}
     low, high = 2**10, 2**50
     while high - low > high // 20:
         middle = math.isqrt(low * high) + 1
         low, high = (low, middle) if computed_rho(mdp, middle, **options) <= 0.4 else (middle, high)
     rho = computed_rho(mdp, high, **options)
     assert 0.3 < rho <= 0.4
-    runs = [pair("gridworld", i, calls=high, **options) for i in range(pairs)]
+    runs = [[by_hand(mdp, high, i, 2 * i + half, **options) for half in range(2)] for i in range(pairs)]
     assert keeps(sum(a.policy != b.policy for a, b in runs), pairs, rho, power=0.88)
-    if rounding != "none":
-        values = sum(not np.array_equal(a.values, b.values) for a, b in runs)
-        assert keeps(values, pairs, rho, power=0.88)
+    assert keeps(sum(not np.array_equal(a.values, b.values) for a, b in runs), pairs, rho, power=0.88)
     unshared = sum(runs[i][0].policy != runs[i + 1][1].policy for i in range(pairs - 1))
     assert exceeds(unshared, pairs - 1, rho) < FALSE_ALARM
-    few = [pair("gridworld", i, calls=3, **options) for i in range(50)]
+    few = [[by_hand(mdp, 3, i, 2 * i + half, **options) for half in range(2)] for i in range(50)]
     assert exceeds(sum(a.policy != b.policy for a, b in few), 50, rho) < FALSE_ALARM
 
 
-# By rehearsal.
-
-
-@pytest.mark.parametrize("id", ["random", "gridworld"])
-def test_practical_runs_are_rehearsed_and_say_so(id: str) -> None:
-    """Rounds double from 32 calls; the last one is whole, and its rehearsal is what the result shows."""
-    mdp = world(id)
-    result = learn(mdp, epsilon=EPSILON, shared_seed=1, data_seed=2)
-    calls = result.samples // reprl.GenerativeModel(mdp, 0).samples_per_call
-    assert calls.bit_count() == 1
-    assert (result.counts.visits == calls).all()
-    rehearsal = result.rehearsal
-    assert rehearsal is not None
-    assert rehearsal.passed
-    assert result.guarantee == generative(epsilon=EPSILON).asked.promise(
-        "rehearsed", f"{rehearsal} (docs/rehearsal.md)"
-    )
-    again = decide(reprl.SharedKey(1), result.counts, result.tiers, result.settings)
-    assert again.policy == result.policy
-    assert result.choice is None
-    assert result.tolerance is None
-
-
-def test_a_run_that_is_out_of_samples_promises_nothing() -> None:
-    mdp = world("random")
-    result = learn(mdp, max_samples=72 * 100, shared_seed=1, data_seed=2)
-    assert result.samples == 72 * 100
-    assert result.guarantee.status == "none"
-    assert result.guarantee.source.startswith("the samples ran out before the run was decided: ")
-    assert str(result.guarantee).startswith("nothing is promised: ")
-    assert result.undecided
-
-
-def test_calls_set_by_hand_are_not_rehearsed_and_promise_nothing() -> None:
-    result = learn(world("random"), calls=1, shared_seed=1, data_seed=2)
-    assert result.rehearsal is None
-    assert result.guarantee.status == "none"
-    assert result.guarantee.source == "the number of parallel calls was set by hand and nobody rehearsed it"
-
-
-def test_a_loss_that_stays_above_epsilon_ends_a_run_without_a_promise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Agreement alone is not enough, and more data would not help."""
-    monkeypatch.setattr("reprl.learning.practical.policy_loss_bound", lambda *_: EPSILON + 2.5)
-    result = learn(world("random"), epsilon=EPSILON, shared_seed=1, data_seed=2)
-    assert result.rehearsal is not None
-    assert result.rehearsal.passed
-    assert (result.guarantee.status, result.guarantee.source) == ("none", "this run's own data put the loss at 2.8")
-
-
-def hostile(id: str) -> reprl.TabularMDP:
-    """Worlds on which sizes that were fitted to others part about half of all pairs."""
-    if id == "every gap a window":
-        return reprl.TabularMDP(np.full((10, 2, 10), 0.1), np.tile([0.55, 0.45], (10, 1)), horizon=3)
-    transition = np.zeros((3, 17, 3))
-    transition[0, :, 1] = 0.5 - 0.85 * 0.15 * (np.arange(17) > 0)
-    transition[0, :, 2] = 1.0 - transition[0, :, 1]
-    transition[1, :, 1] = transition[2, :, 2] = 1.0
-    reward = np.zeros((3, 17))
-    reward[1] = 1.0
-    return reprl.TabularMDP(transition, reward, horizon=2)
-
-
-@pytest.mark.slow
-@pytest.mark.statistical
-@pytest.mark.parametrize(
-    "id", [pytest.param("every gap a window", marks=pytest.mark.long), "sixteen arms at 0.85 of the window"]
-)
-def test_runs_agree_on_worlds_that_nobody_calibrated_on(id: str) -> None:
-    """40 pairs at their own sizes; false alarm 1e-6, power 0.92 at a disagreement of one half. Control: 16 calls."""
-    mdp, pairs = hostile(id), 40
-    runs = [[learn(mdp, shared_seed=i, data_seed=2 * i + half) for half in range(2)] for i in range(pairs)]
-    assert all(run.guarantee.status == "rehearsed" for both in runs for run in both)
-    assert keeps(sum(one.policy != two.policy for one, two in runs), pairs, 0.1, power=0.0028, finds=0.49)
-    best = mdp.evaluate(mdp.solve().policy)
-    assert max(best - mdp.evaluate(run.policy) for both in runs for run in both) <= EPSILON
-    few = [
-        [learn(mdp, shared_seed=i, data_seed=2 * i + half, calls=16).policy for half in range(2)] for i in range(pairs)
-    ]
-    assert exceeds(sum(one != two for one, two in few), pairs, 0.1) < FALSE_ALARM
-
-
 def test_a_promise_is_proven_only_where_every_computed_figure_meets_it() -> None:
-    options: dict[str, Any] = {"epsilon": EPSILON, "constants": "paper", "shared_seed": 1, "data_seed": 2}
-    asked = generative(epsilon=EPSILON, constants="paper")
-    enough = plan_calls(reprl.GenerativeModel(world("random"), 0), asked)
-    for calls, status in ((enough, "proven"), (enough // 10**6, "none"), (10, "none")):
-        result = learn(world("random"), calls=calls, **options)
+    mdp = world("random")
+    enough = learn(mdp, epsilon=EPSILON, shared_seed=1, data_seed=2)
+    assert enough.guarantee.status == "proven"
+    for calls in (planned(mdp, generative(epsilon=EPSILON)).calls // 10**6, 10):
+        result = by_hand(mdp, calls, 1, 2, epsilon=EPSILON)
         computed = induction_of(result).guarantee
-        assert result.guarantee.status == status
-        assert (computed.rho <= 0.1 and computed.epsilon <= EPSILON and computed.delta <= 0.1) == (status == "proven")
-        assert (result.guarantee.rho, result.guarantee.epsilon, result.guarantee.delta) == (0.1, EPSILON, 0.1)
+        assert computed.rho > 0.1 or computed.epsilon > EPSILON
+        assert (result.guarantee.status, result.guarantee.source) == ("none", "constants were set by hand")
+
+
+# Budgets.
+
+
+@pytest.mark.parametrize("coupling", ["joint", "product"])
+def test_a_budget_is_met_by_the_largest_scale_within_it(coupling: Coupling) -> None:
+    mdp = world("random")
+    settings = generative(constants="scaled", coupling=coupling)
+    least = 72 * least_units(settings.paper.task(mdp.n_states, mdp.n_actions, mdp.horizon))
+    for samples in (least, 10 * least + 71, 10**9, 10**12 + 5):
+        asked: dict[str, Any] = {"constants": "scaled", "coupling": coupling, "shared_seed": 1, "data_seed": 2}
+        result = learn(mdp, samples=samples, **asked)
+        assert samples - 72 < result.samples <= samples
+        assert result.samples == int(result.counts.visits.sum())
+        assert result.constants is not None
+        assert learn(mdp, scale=result.constants.scale, **asked).policy == result.policy
+        assert result.guarantee.status == "none"
+        assert f"to the power {result.constants.scale:g}" in result.guarantee.source
+        again = reprl.Recipe.from_json(result.recipe.to_json())
+        assert again.learn(data_seed=2, env=mdp).policy == result.policy
+        assert (again.settings.samples, again.settings.scale) == (samples, None)
+    with pytest.raises(reprl.ReprlError, match=rf"^samples must pay for at least {least // 72} parallel calls"):
+        learn(mdp, constants="scaled", coupling=coupling, samples=least - 1)
+
+
+def test_a_budget_pays_for_random_starts_and_whole_episodes() -> None:
+    fixed = world("random")
+    spread = reprl.TabularMDP(fixed.transition, fixed.reward, np.full(8, 1 / 8))
+    assert learn(spread, constants="scaled", samples=10**6, data_seed=1).samples <= 10**6
+    result = learn(spread, constants="scaled", samples=10**9, access="episodic", epsilon=1.5, data_seed=1)
+    assert result.constants is not None
+    assert 0.99e9 < result.constants.total * 4 <= 10**9
+    assert result.samples <= 10**9
 
 
 # Ledger and seeds.
+
+
+SCALED: dict[str, Any] = {"constants": "scaled", "samples": 72 * 1000}
 
 
 def test_every_sample_is_counted_also_those_of_a_random_start() -> None:
     fixed = world("random")
     spread = reprl.TabularMDP(fixed.transition, fixed.reward, np.full(8, 1 / 8))
     for mdp, start in ((fixed, 0), (spread, 1)):
-        result = learn(mdp, calls=50, shared_seed=1, data_seed=2)
-        assert result.samples == 50 * (8 * 3 * 3 + start)
-        assert (result.counts.visits == 50).all()
+        result = learn(mdp, **SCALED, shared_seed=1, data_seed=2)
+        calls = int(result.counts.visits[0, 0, 0])
+        assert result.samples == calls * (8 * 3 * 3 + start)
+        assert (result.counts.visits == calls).all()
 
 
 def test_a_random_start_is_one_row_of_every_call_and_every_episode() -> None:
@@ -257,19 +223,19 @@ def test_a_random_start_is_one_row_of_every_call_and_every_episode() -> None:
 
 
 def test_results_say_which_seeds_ran_and_can_be_had_again() -> None:
-    first = learn("gridworld-v0", calls=40)
-    again = learn("gridworld-v0", calls=40, shared_seed=first.shared_seed, data_seed=first.data_seed)
+    first = learn(world("random"), **SCALED)
+    again = learn(world("random"), **SCALED, shared_seed=first.shared_seed, data_seed=first.data_seed)
     assert (first.policy, first.counts) == (again.policy, again.counts)
-    other = learn("gridworld-v0", calls=40)
+    other = learn(world("random"), **SCALED)
     assert other.shared_seed == first.shared_seed == 0
     assert other.data_seed != first.data_seed
-    assert learn("gridworld-v0", calls=40, shared_seed=None).shared_seed != 0  # drawn
-    assert first.settings == generative(calls=40, stationary=False)
+    assert learn(world("random"), **SCALED, shared_seed=None).shared_seed != 0  # drawn
+    assert first.settings == generative(**SCALED, stationary=False)
 
 
 def test_the_shared_seed_moves_no_data_and_the_data_seed_no_draw() -> None:
     results = {
-        (shared, data): learn(world("gridworld"), calls=10**12, shared_seed=shared, data_seed=data)
+        (shared, data): by_hand(world("gridworld"), 10**12, shared, data)
         for shared, data in itertools.product(range(2), range(2))
     }
     assert results[0, 0].counts == results[1, 0].counts
@@ -279,11 +245,11 @@ def test_the_shared_seed_moves_no_data_and_the_data_seed_no_draw() -> None:
 
 
 def test_a_learner_is_the_same_run_as_learn() -> None:
-    options: dict[str, Any] = {"calls": 300, "coupling": "product", "rounding": "grid"}
+    options: dict[str, Any] = {**SCALED, "coupling": "product"}
     model = reprl.GenerativeModel(world("random"), 5)
     policy = learner_of(**options)(model, reprl.SharedKey(6))
     assert policy == learn(world("random"), shared_seed=6, data_seed=5, **options).policy
-    assert model.ledger.calls == 300
+    assert model.ledger.calls == 1000
 
 
 # Same bytes.
@@ -291,40 +257,28 @@ def test_a_learner_is_the_same_run_as_learn() -> None:
 GOLDEN = [
     (
         "gridworld",
-        {"coupling": "joint", "mechanism": "compact", "rounding": "none"},
-        "ca19a787a3de671038f19fe7c5170a346081fb2cc10486afb27431f8fcc0863c",
-        "7ed90bbf3c41cef6e0e2ee17b57bf3afd937228adee2c04dee5efc421336cf7b",
-    ),
-    (
-        "gridworld",
-        {"coupling": "product", "mechanism": "exponential", "rounding": "vector"},
+        {"coupling": "product", "mechanism": "exponential"},
         "431bd84c18e1c93007df92907e5b1f8f073f125316217fcf3345b0174c525b68",
         "7ed90bbf3c41cef6e0e2ee17b57bf3afd937228adee2c04dee5efc421336cf7b",
-    ),
-    (
-        "random",
-        {"coupling": "blocked", "block": 3, "mechanism": "compact", "rounding": "grid"},
-        "f215b3002f6694c45e0f73e2fd5917c8eeac849b71dbcda441918a50ded9fffc",
-        "a8c806dd235ad2ac819ee2f8eafe1d74524913302626d658e883dffa343b875e",
     ),
 ]
 """World, options, fingerprint, digest of the counts. A change here is a new stream version."""
 
-FIXED: dict[str, Any] = {"epsilon": EPSILON, "constants": "paper", "calls": 5000, "shared_seed": 7, "data_seed": 11}
+
+def golden_run(id: str, options: dict[str, Any]) -> list[str]:
+    found = by_hand(world(id), 5000, 7, 11, epsilon=EPSILON, **options)
+    return [found.policy.fingerprint, found.counts.digest]
 
 
 @pytest.mark.parametrize(("id", "options", "fingerprint", "digest"), GOLDEN)
 def test_fixed_seeds_give_fixed_bytes(id: str, options: dict[str, Any], fingerprint: str, digest: str) -> None:
-    result = learn(world(id), **FIXED, **options)
-    assert (result.policy.fingerprint, result.counts.digest) == (fingerprint, digest)
+    assert golden_run(id, options) == [fingerprint, digest]
 
 
 _SCRIPT = """
 import json, sys
-import reprl
-from tests.test_generative import FIXED, GOLDEN, learn, world
-runs = [learn(world(id), **FIXED, **options) for id, options, _, _ in GOLDEN]
-json.dump([[run.policy.fingerprint, run.counts.digest] for run in runs], sys.stdout)
+from tests.test_generative import GOLDEN, golden_run
+json.dump([golden_run(id, options) for id, options, _, _ in GOLDEN], sys.stdout)
 """
 
 
@@ -341,21 +295,17 @@ def test_other_processes_give_the_same_bytes(hash_seed: str, threads: str) -> No
 # Settings.
 
 
-@pytest.mark.parametrize(
-    ("n_states", "n_actions", "coupling", "block"),
-    [(40, 2, "joint", 40), (41, 2, "blocked", 40), (20, 4, "joint", 20), (21, 4, "blocked", 20), (9, 1, "joint", 40)],
-)
-def test_auto_is_settled_by_sizes_alone(n_states: int, n_actions: int, coupling: str, block: int) -> None:
-    decision = generative().paper.decision(n_states, n_actions)
-    assert (decision.coupling, decision.block) == (coupling, block)
-    kept = generative(coupling="blocked", block=3).paper.decision(n_states, n_actions)
-    assert (kept.coupling, kept.block) == ("blocked", 3)
+def test_the_access_follows_from_the_rule_and_its_constants() -> None:
+    assert Settings().access == Settings(rule="paper", constants="proven").access == "episodic"
+    assert generative().access == generative(constants="scaled").access == "generative"
+    assert generative(constants="scaled", access="episodic").access == "episodic"
 
 
-def test_the_papers_calls_of_many_blocks_are_proven_too() -> None:
-    mdp = reprl.make("random-mdp-v0", horizon=2, n_states=100, n_actions=2, support=2)
-    result = learn(mdp, epsilon=1.0, constants="paper", coupling="blocked", block=1, shared_seed=1, data_seed=1)
-    assert result.guarantee.status == "proven"
+@pytest.mark.parametrize("boosted", [False, True])
+def test_the_papers_constants_are_refused_by_episodes_with_their_number(boosted: bool) -> None:
+    words = r"^constants='paper' by episodes ask for [\d.]+e\+\d+ of them: use access='generative', or "
+    with pytest.raises(reprl.ReprlError, match=words):
+        learn(world("random"), access="episodic", boosted=boosted)
 
 
 # Bad input.
@@ -374,27 +324,28 @@ def test_the_papers_calls_of_many_blocks_are_proven_too() -> None:
         ({"delta": -0.1}, r"delta must lie in \(0, 1\), got -0.1"),
         ({"espilon": 0.3}, r"option must be one of epsilon, .*, baseline, agreement; got 'espilon' \(did you mean .*"),
         ({"access": "psychic"}, r"access must be one of .*generative.*; got 'psychic'"),
-        ({"coupling": "tight"}, r"coupling must be one of auto, joint, blocked, product; got 'tight'"),
+        ({"coupling": "tight"}, r"coupling must be one of joint, product; got 'tight'"),
         ({"mechanism": "softmax"}, r"mechanism must be one of compact, exponential; got 'softmax'"),
-        ({"rounding": "up"}, r"rounding must be one of none, vector, grid; got 'up'"),
-        ({"constants": "magic"}, r"constants must be one of practical, paper, scaled, sharp; got 'magic'"),
-        ({"block": 0}, r"block must be a whole number of at least 1, got 0"),
-        ({"calls": 0}, r"calls must be a whole number from 1 to \d+, got 0"),
-        ({"runs": 7}, r"runs must be left out unless access='episodic', got 7"),
-        ({"access": "episodic", "calls": 7}, r"calls must be left out unless access='generative', got 7"),
-        ({"access": "episodic", "runs": 0}, r"runs must be a whole number from 1 to \d+, got 0"),
-        ({"calls": 1.5}, r"calls must be a whole number from 1 to \d+, got 1.5"),
-        ({"calls": 10, "max_samples": 719}, r"max_samples must be at least 720 for these settings, got 719"),
-        ({"max_samples": 71}, r"max_samples must be a whole number of at least 72, got 71"),
-        ({"calls": 10, "max_samples": 0}, r"max_samples must be a whole number of at least 1, got 0"),
+        ({"constants": "magic"}, r"constants must be one of paper, scaled, proven; got 'magic'"),
+        ({"boosted": 1}, r"boosted must be True or False, got 1"),
+        ({"samples": 10}, r"samples must be left out unless constants='scaled', got 10"),
+        ({"constants": "scaled", "samples": 0}, r"samples must be a whole number from 1 to \d+, got 0"),
+        (
+            {"constants": "scaled", "samples": 10, "scale": 0.1},
+            r"samples must be left out where .*, got 10",
+        ),
+        ({"max_samples": 719}, r"max_samples must be at least \d+ for these settings, got 719"),
         ({"shared_seed": -1}, r"shared seed must be a whole number from 0 to \d+, got -1"),
         ({"data_seed": 0.5}, r"data seed must be a whole number from 0 to \d+, got 0.5"),
-        ({"epsilon": 1e-6, "constants": "paper"}, r"these settings need .* parallel calls; at most 2\*\*62 .*"),
+        (
+            {"epsilon": 1e-6, "constants": "paper"},
+            r"the paper's constants ask for .*; at most 2\*\*62 .*",
+        ),
         (
             {"epsilon": 1e-200, "constants": "paper"},
-            r"these settings need more parallel calls than a float can hold: relax epsilon=1e-200.*",
+            r"these settings need more samples than a float can hold: relax epsilon=1e-200.*",
         ),
-        ({"rho": 1e-300, "constants": "paper"}, r"these settings need more parallel calls than .*rho=1e-300.*"),
+        ({"rho": 1e-300, "constants": "paper"}, r"these settings need more samples than .*rho=1e-300.*"),
     ],
 )
 def test_bad_options_are_refused(change: dict[str, Any], text: str) -> None:
@@ -402,26 +353,22 @@ def test_bad_options_are_refused(change: dict[str, Any], text: str) -> None:
         learn(world("random"), **change)
 
 
-def test_max_samples_allows_exactly_what_is_needed() -> None:
-    assert learn(world("random"), calls=10, max_samples=720).samples == 720
-
-
 @pytest.mark.parametrize("env", [None, 3, [[0.5]], reprl.SharedKey(1)])
 def test_an_environment_of_the_wrong_type_is_refused(env: Any) -> None:
     with pytest.raises(reprl.ReprlError, match=r"^env must be a TabularMDP, a GymnasiumModel, an id, or "):
-        learn(env, calls=1)
+        learn(env)
 
 
 def test_an_unknown_environment_is_quoted() -> None:
     with pytest.raises(reprl.ReprlError, match=r"^environment must be one of .*; got 'gridwrold-v0'"):
-        learn("gridwrold-v0", calls=1)
+        learn("gridwrold-v0")
 
 
 def test_a_learner_needs_a_generative_model_and_a_key() -> None:
-    learner = learner_of(calls=1)
+    learner = learner_of()
     with pytest.raises(reprl.ReprlError, match=r"^model must be a reprl.GenerativeModel for access='generative', got "):
         learner(reprl.EpisodicModel(world("random"), 1), reprl.SharedKey(1))
     with pytest.raises(reprl.ReprlError, match=r"^shared key must be a reprl.SharedKey, got 1$"):
         learner(reprl.GenerativeModel(world("random"), 1), 1)  # type: ignore[arg-type]
-    with pytest.raises(reprl.ReprlError, match=r"^option must be one of .*; got 'call' \(did you mean 'calls'\?\)$"):
-        learner_of(call=1)  # type: ignore[call-arg]
+    with pytest.raises(reprl.ReprlError, match=r"^option must be one of .*; got 'scales' \(did you mean 'scale'\?\)$"):
+        learner_of(scales=1)  # type: ignore[call-arg]

@@ -7,7 +7,6 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 
 from reprl.errors import ReprlError
 from reprl.guarantee import STATUSES, Guarantee
@@ -19,11 +18,6 @@ GOOD: dict[str, Any] = {
     "status": "proven",
     "source": "docs/proofs/coupling.md §7",
 }
-
-figures = st.floats(0.0, 10.0)
-guarantees = st.builds(
-    Guarantee, rho=figures, delta=figures, epsilon=figures, status=st.sampled_from(STATUSES), source=st.just("here")
-)
 
 
 @pytest.mark.parametrize("status", STATUSES)

@@ -140,7 +140,7 @@ def test_texts_of_a_parquet_file_may_be_rewards_and_labels(tmp_path: Path) -> No
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "run"
     world = reprl.make("river-swim-v0", horizon=2, n_states=3)
-    reprl.learn(world, rule="sampled", access="generative", calls=1).save(folder)
+    reprl.learn(world, rule="paper").save(folder)
     return folder
 
 

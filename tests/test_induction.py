@@ -20,8 +20,7 @@ from tests import naive, naive_decision
 from tests.naive_decision import Rule
 
 RULES = [
-    Rule(m, c, r)
-    for m, c, r in itertools.product(("compact", "exponential"), ("joint", "product"), (False, True))
+    Rule(m, c, r) for m, c, r in itertools.product(("compact", "exponential"), ("joint", "product"), (False, True))
 ]
 name = "{0.mechanism}-{0.coupling}-{0.rounding}".format
 VECTOR = Decision(rounding=True)
@@ -250,14 +249,14 @@ class Layered:
         inside[:, state] = True
         return self.mdp.reachability(inside, self.best.policy)
 
-    def run(self, tiers: Tiers, accuracy: Accuracy, seed: int, calls: int, **decision: str) -> Induction:
+    def run(self, tiers: Tiers, accuracy: Accuracy, seed: int, calls: int, **decision: Any) -> Induction:
         return tiered_induction(
             reprl.SharedKey(seed),
             reprl.GenerativeModel(self.mdp, seed).sample(calls),
             tiers,
             accuracy=accuracy,
             delta=DELTA,
-            decision=Decision(**{"rounding": True, **decision}),  # type: ignore[arg-type]
+            decision=Decision(**{"rounding": True, **decision}),
         )
 
     def loss(self, found: Induction) -> float:

@@ -42,12 +42,14 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("mechanism", ["exponential", "compact"])
 @pytest.mark.parametrize("coupling", ["joint", "product"])
+@pytest.mark.parametrize("rounding", [False, True])
 def test_every_learner_is_the_one_of_the_loops(
-    mechanism: str, coupling: str, monkeypatch: pytest.MonkeyPatch
+    mechanism: str, coupling: str, rounding: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(learners, "CHUNK", 37)
     settings = asked(mechanism=mechanism, coupling=coupling)
     found, key, n = batch(settings), reprl.SharedKey(4), 100
+    found._decision = replace(found._decision, rounding=rounding)
     counted = found.many(key, n)
     assert counted.total() == n
     assert len(counted) > 5  # so few calls that learners differ
@@ -99,12 +101,10 @@ def test_another_key_and_another_seed_decide_otherwise_and_a_search_that_is_too_
         found.many(reprl.SharedKey(1), 50)
 
 
-def test_rounded_values_and_other_models_are_made_one_by_one() -> None:
+def test_other_models_are_made_one_by_one() -> None:
     mdp = reprl.make("random-mdp-v0", H, n_states=S, n_actions=A)
-    decision = asked().paper.decision
-    assert ParallelLearners.ready(reprl.GenerativeModel(mdp, 1), decision)
-    assert not ParallelLearners.ready(reprl.EpisodicModel(mdp, 1), decision)
-    assert not ParallelLearners.ready(reprl.GenerativeModel(mdp, 1), replace(decision, rounding=True))
+    assert ParallelLearners.ready(reprl.GenerativeModel(mdp, 1))
+    assert not ParallelLearners.ready(reprl.EpisodicModel(mdp, 1))
 
 
 @pytest.mark.slow

@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reprl.canonical.gaps import find_gaps
+from reprl.canonical.supported import Thresholds, draw_thresholds, find_supported, weigh_unknown_states
 from scipy.stats import binomtest
 
 import reprl
 from reprl.artifacts.recipe import Recipe
-from reprl.sources.logs.coverage import value_of_practice
-from reprl.canonical.gaps import find_gaps
-from reprl.canonical.supported import Thresholds, draw_thresholds, find_supported, weigh_unknown_states
 from reprl.lab.baselines import empirical_values, greedy_policy
 from reprl.learning.settings import Settings
 from reprl.mdp.dynamics import empirical_dynamics
@@ -26,6 +25,7 @@ from reprl.randomness import DataStream
 from reprl.sources.environment import describe
 from reprl.sources.logs import block_bootstrap as blocks
 from reprl.sources.logs import tables
+from reprl.sources.logs.coverage import value_of_practice
 from reprl.sources.logs.read import Log, read_log
 from reprl.sources.logs.scan import find_labels
 from reprl.sources.logs.source import seed_of
@@ -56,10 +56,6 @@ def read(log: Any, columns: Any = None, **spec: Any) -> Log:
     table = open_table(log, columns)
     given: dict[str, Any] = {"horizon": 3, **find_labels(table)} | spec
     return read_log(table, LogSpec(**given))
-
-
-def as_rows(log: dict[str, Any]) -> list[dict[str, Any]]:
-    return [dict(zip(log, values, strict=True)) for values in zip(*log.values(), strict=True)]
 
 
 def outcomes_of(found: Log, spec: LogSpec) -> dict[tuple[Any, ...], int]:
@@ -314,7 +310,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         ({"actions": ["treat"]}, "row 2, column 'action' must be one of the 1 labels that are known ('treat'"),
         ({"columns": {"colour": "x"}}, "columns must be one of episode"),
         ({"columns": {"state": None}}, "columns['state'] must be the name of a column"),
-        ({"rule": "sampled"}, "rule must be 'canonical' for a log"),
+        ({"rule": "paper"}, "rule must be 'canonical' for a log"),
         ({"access": "generative"}, "access must be 'episodic' for a log"),
         ({"horizon": None}, "horizon must be given for a log, or a discount, got neither"),
         ({"discount": 1}, "discount must lie in (0, 0.9999], got 1"),

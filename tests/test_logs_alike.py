@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import reprl
-from reprl.cli.app import main
 from reprl.cli.outcome import exit_code
 from reprl.report.run import Run
 from reprl.sources.logs.block_bootstrap import Digits
@@ -175,14 +173,3 @@ def test_a_log_that_contradicts_its_reader_promises_nothing(told: dict[str, Any]
     assert Run.of(found).ran_out == "the log contradicted stationary dynamics"
     apart = reprl.learn_log(walk(20_000, 1, later=0.5), **RING, horizon=HORIZON, shared_seed=3)
     assert apart.guarantee.status == "rehearsed"  # with steps apart it is a world like others
-
-
-def test_the_command_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import pandas
-
-    pandas.DataFrame(walk(4000, 1, later=0.5)).to_csv(tmp_path / "log.csv", index=False)
-    words = ["learn", "--log", str(tmp_path / "log.csv"), "--horizon", "4", "-o", "stationary=true"]
-    assert main(words) == 1
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "undecided: the log contradicted stationary dynamics before this run could promise anything" in shown
-    assert "the steps are not alike, though stationary=True says so" in shown

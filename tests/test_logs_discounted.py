@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from reprl.canonical.gaps import find_gaps
+from reprl.canonical.supported import Thresholds, find_supported, weigh_unknown_states
 from scipy.optimize import linprog
 
 import reprl
 from reprl.artifacts.recipe import Recipe
-from reprl.sources.logs.coverage import find_coverage, value_of_practice
-from reprl.canonical.gaps import find_gaps
-from reprl.canonical.supported import Thresholds, find_supported, weigh_unknown_states
 from reprl.cli.app import main
 from reprl.learning.learner import certify
 from reprl.mdp.dynamics import empirical_dynamics
 from reprl.randomness import DataStream
 from reprl.sources.logs import tables
+from reprl.sources.logs.coverage import find_coverage, value_of_practice
 from reprl.sources.logs.read import Log, read_log
 from reprl.sources.logs.spec import LogSpec
 from reprl.sources.logs.tables import open_table

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-import reprl
 from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.goal import Goal
+from reprl.sources.optimism import find_unknown
+
+import reprl
 from reprl.errors import ReprlError
 from reprl.lab.baselines import make_learner
 from reprl.mdp.dynamics import Data, empirical_dynamics, true_dynamics
 from reprl.randomness import SharedKey
 from reprl.sources.episodes import EpisodicModel
 from reprl.sources.exploration import cover, plan_visits
-from reprl.sources.optimism import find_unknown
 from reprl.sources.parallel import GenerativeModel
 from reprl.sources.protocol import Access, no_data
 
@@ -203,8 +203,8 @@ def test_two_runs_agree_on_an_allowed_policy(access: Access) -> None:
 @pytest.mark.parametrize(
     "learn",
     [
-        lambda mdp: reprl.learn(mdp, rule="sampled"),
-        lambda mdp: reprl.learn(mdp, rule="sampled", access="generative"),
+        lambda mdp: reprl.learn(mdp, rule="paper", constants="scaled", access="episodic"),
+        lambda mdp: reprl.learn(mdp, rule="paper"),
         lambda mdp: make_learner("greedy")(GenerativeModel(mdp, 1), SharedKey(1)),
         lambda mdp: make_learner("ucbvi")(EpisodicModel(mdp, 1), SharedKey(1)),
     ],

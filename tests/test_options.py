@@ -8,7 +8,6 @@ from typing import get_type_hints
 
 import reprl
 from reprl.auditing.audit import AuditOptions
-from reprl.learning.accuracy import EpsilonUnits
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.search.settings import SearchOptions, SearchSettings
 
@@ -17,9 +16,8 @@ def test_keyword_options_are_the_fields_of_settings():
     fields = {field.name for field in dataclasses.fields(Settings)}
     hints = get_type_hints(Settings)
     taken = {"preference": str | Sequence[int | str] | None}  # any sequence is taken, and kept as a tuple
-    units = {"epsilon_units": EpsilonUnits}  # no setting: ε is kept rescaled
     search = get_type_hints(SearchOptions)
-    assert get_type_hints(LearnOptions) == {name: hints[name] for name in fields} | taken | units | search
+    assert get_type_hints(LearnOptions) == {name: hints[name] for name in fields} | taken | search
     assert {field.name for field in dataclasses.fields(SearchSettings)} == {*search, "rho", "delta"}
     assert hints["preference"] == str | tuple[int | str, ...] | None
     assert LearnOptions.__required_keys__ == frozenset()
@@ -29,4 +27,4 @@ def test_audit_knows_the_options_of_every_learner():
     known = {name for entry in reprl.learners() for name in entry.options}
     own = {"rho", "agreement", "access"}  # parameters of the audit itself
     searched = set(get_type_hints(SearchOptions))
-    assert set(get_type_hints(AuditOptions)) == known - own | {"max_samples", "epsilon_units"} | searched
+    assert set(get_type_hints(AuditOptions)) == known - own | {"max_samples"} | searched

@@ -12,7 +12,7 @@ from benchmarks.__main__ import marks, module_of, names
 from benchmarks.coupling import FAMILIES, effort, laws_of
 from benchmarks.table import markdown
 from experiments.__main__ import experiments
-from experiments.numbers import MARK, fill, look_ups
+from experiments.numbers import fill, look_ups
 from experiments.pages import searched
 from experiments.runner import ROOT, Experiment, between
 from experiments.stored import kept
@@ -35,32 +35,6 @@ def test_every_look_up_has_its_page() -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_filling_in_changes_no_number(page: str) -> None:
     assert fill(text_of(page), look_ups()[page], page) == text_of(page)
-
-
-def test_a_wrong_number_is_corrected() -> None:
-    text = text_of("README.md")
-    known = look_ups()["README.md"]
-    wrong = MARK.sub(lambda mark: mark[0].replace(f">{mark[3]}<", ">0.123<"), text)
-    assert wrong != text
-    filled = fill(wrong, known)
-    assert [" ".join(mark[3].split()) for mark in MARK.finditer(filled)] == [
-        " ".join(mark[3].split()) for mark in MARK.finditer(text)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("It is <!--n:a.0-->1<!--/--> of <!--n:a.1-->2<!--/-->, <!--n:b-->3<!--/-->.", r"check \[\('b', 0\)\]"),
-        ("It is <!--n:a-->1<!--/-->.", r"check \[\('a', 1\)\]"),
-        ("It is <!--n:a.0-->1<!--/--> of <!--n:a.1-->2.", "every mark needs a value"),
-        ("It is 1 of\n<!--n:a.0-->1<!--/-->.", "must not begin a line"),
-        ("* <!--n:a.0-->1<!--/-->.", "must not begin a line"),
-    ],
-)
-def test_marks_that_are_refused(text: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        fill(text, {"a": lambda: ["1", "2"]})
 
 
 @pytest.mark.parametrize("one", experiments(), ids=lambda one: one.name)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
+from reprl.paper import plan
 from reprl.paper.constants import paper_calls
 
 GOOD: dict[str, Any] = {"n_states": 6, "n_actions": 3, "horizon": 4, "epsilon": 0.3, "rho": 0.1, "delta": 0.05}
@@ -20,13 +21,13 @@ EXACT = ["paper, joint", "paper, joint, boosted", "paper, product"]
 
 
 def samples(**change: Any) -> dict[tuple[str, str], float]:
-    return {(row.algorithm, row.access): row.samples for row in reprl.paper.plan(**{**GOOD, **change})}
+    return {(row.algorithm, row.access): row.samples for row in plan(**{**GOOD, **change})}
 
 
 def test_rows_are_ours_the_rivals_and_the_bounds() -> None:
-    plan = reprl.paper.plan(**GOOD)
-    assert [row.algorithm for row in plan if row.kind == "exact"] == EXACT
-    orders = [(row.algorithm, row.access) for row in plan if row.kind == "order"]
+    table = plan(**GOOD)
+    assert [row.algorithm for row in table if row.kind == "exact"] == EXACT
+    orders = [(row.algorithm, row.access) for row in table if row.kind == "order"]
     assert orders == [
         ("paper, joint, boosted", "episodic"),
         ("paper, product, boosted", "parallel"),
@@ -42,9 +43,9 @@ def test_rows_are_ours_the_rivals_and_the_bounds() -> None:
         ("lower bound", "episodic"),
         ("no replicability", "episodic"),
     ]
-    assert tuple(plan) == plan.rows
-    assert len(plan) == len(plan.rows)
-    assert all(row.source and row.samples > 0 for row in plan)
+    assert tuple(table) == table.rows
+    assert len(table) == len(table.rows)
+    assert all(row.source and row.samples > 0 for row in table)
 
 
 def test_rates_are_those_of_the_papers() -> None:
@@ -107,27 +108,27 @@ def test_harder_problems_never_need_fewer_samples(**case: Any) -> None:
 
 
 def test_it_prints_as_a_table_that_says_what_is_exact() -> None:
-    lines = str(reprl.paper.plan(**GOOD)).splitlines()
+    lines = str(plan(**GOOD)).splitlines()
     assert lines[0].split() == ["algorithm", "access", "samples", "kind", "runtime", "source"]
     assert len(lines) == 18
     column = lines[0].index("kind")
     kinds = [line[column : column + 8].strip() for line in lines[1:]]
     assert kinds == ["exact", "exact", "order", "exact", "order", "order", "at most", *["order"] * 10]
     assert all(line == line.rstrip() for line in lines)
-    for row, line in zip(reprl.paper.plan(**GOOD), lines[1:], strict=True):
+    for row, line in zip(plan(**GOOD), lines[1:], strict=True):
         assert line.startswith(row.algorithm)
         assert f"{row.samples:.3g}" in line
 
 
 def test_it_can_be_copied_compared_and_pickled() -> None:
-    plan = reprl.paper.plan(**GOOD)
-    assert pickle.loads(pickle.dumps(plan)) == copy.deepcopy(plan) == plan == reprl.paper.plan(**GOOD)
-    assert plan != reprl.paper.plan(**{**GOOD, "rho": 0.2})
+    table = plan(**GOOD)
+    assert pickle.loads(pickle.dumps(table)) == copy.deepcopy(table) == table == plan(**GOOD)
+    assert table != plan(**{**GOOD, "rho": 0.2})
 
 
 def test_rho_and_delta_have_defaults() -> None:
     sizes = {name: GOOD[name] for name in ("n_states", "n_actions", "horizon", "epsilon")}
-    assert reprl.paper.plan(**sizes) == reprl.paper.plan(**sizes, rho=0.1, delta=0.1)
+    assert plan(**sizes) == plan(**sizes, rho=0.1, delta=0.1)
 
 
 @pytest.mark.parametrize(
@@ -150,4 +151,4 @@ def test_rho_and_delta_have_defaults() -> None:
 )
 def test_bad_input_is_refused(change: dict[str, Any], text: str) -> None:
     with pytest.raises(reprl.ReprlError, match=f"^{text}$"):
-        reprl.paper.plan(**{**GOOD, **change})
+        plan(**{**GOOD, **change})

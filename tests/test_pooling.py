@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reprl.sources.optimism import UNSURE, find_unknown
 
 import reprl
 from reprl.artifacts.recipe import Recipe
@@ -21,7 +22,6 @@ from reprl.randomness import SharedKey
 from reprl.sources.episodes import EpisodicModel
 from reprl.sources.exploration import cover, plan_visits
 from reprl.sources.gymnasium.model import GymnasiumModel
-from reprl.sources.optimism import UNSURE, find_unknown
 from reprl.sources.parallel import GenerativeModel
 from reprl.sources.protocol import Access, no_data
 from tests.statistics import FALSE_ALARM, exceeds
@@ -194,7 +194,7 @@ def test_a_recipe_without_the_field_means_apart_and_keeps_its_digest() -> None:
     [
         ({"stationary": 1}, r"^stationary must be True, False or None, got 1\Z"),
         ({"stationary": "no"}, r"^stationary must be True, False or None, got 'no'\Z"),
-        ({"stationary": True, "rule": "sampled"}, r"^stationary must be left out unless rule='canonical', got True\Z"),
+        ({"stationary": True, "rule": "paper"}, r"^stationary must be left out unless rule='canonical', got True\Z"),
     ],
 )
 def test_settings_that_are_refused(options: dict[str, Any], words: str) -> None:

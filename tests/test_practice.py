@@ -11,12 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 import reprl
-from reprl.sources.logs.coverage import value_of_practice
-from reprl.sources.logs.practice import MOST_ODDS, odds_needed, split_gain, worst_value
 from reprl.errors import LogWarning
 from reprl.mdp.dynamics import Data, empirical_dynamics
-from reprl.report.numbers import number
 from reprl.report.run import Run, summarize_run
+from reprl.sources.logs.coverage import value_of_practice
+from reprl.sources.logs.practice import MOST_ODDS, odds_needed, split_gain, worst_value
 from reprl.sources.logs.read import read_log
 from reprl.sources.logs.spec import LogSpec
 from reprl.sources.logs.tables import open_table
@@ -146,25 +145,6 @@ def test_changed_cells_are_ranked_with_intervals_and_settings_are_varied(found: 
     assert again.beside == found.receipt.beside
 
 
-def test_the_page_speaks_the_rewards_own_units(found: reprl.LearnResult, tmp_path: Path) -> None:
-    page = reprl.write_report(found, tmp_path / "run.html").read_text()
-    assert "By this log the policy earns" in page
-    assert "What would change" in page
-    assert "What has to be true" in page
-    assert "could explain the gain away" in page
-    assert "Had it been asked otherwise" in page
-    assert "not shown to be positive" not in page
-    head = page[: page.index("For specialists")]
-    for word in ("Tiers", "candidate", "data commitment", "package version"):
-        assert word not in head, word
-    rows = make_log(shop(), np.array([[0.3, 0.7], [0.6, 0.4]]), 2000, 7)
-    rows["reward"] = 20.0 * rows["reward"] - 5.0
-    units: dict[str, Any] = {"horizon": 2, "reward_range": (-5.0, 15.0), "shared_seed": 1}
-    asked = reprl.learn_log(rows, **units, epsilon=20.0, epsilon_units="original")
-    page = reprl.write_report(asked, tmp_path / "asked.html").read_text()
-    assert "ε = 20; returns lie between -10 and 30" in page
-
-
 def figures(text: str) -> list[float]:
     """Numbers of a text."""
     return [float(each.replace(",", "")) for each in re.findall(r"-?[0-9][0-9,]*(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?", text)]
@@ -201,20 +181,6 @@ def test_every_loss_on_a_terminal_is_in_the_rewards_own_units(episodes: int, cer
     shown = reprl.write_report(scaled, tmp_path / "page.html").read_text()
     assert ("among policies that do what the log supports" in shown) is (scaled.guarantee.status == "rehearsed")
     assert ("The proof is against every policy" in shown) is certify
-
-
-def test_large_amounts_have_no_exponents() -> None:
-    assert [number(x) for x in (4543.2, -8168.4, 151.26, 1234567.8)] == ["4,543", "-8,168", "151", "1.23 × 10⁶"]
-
-
-def test_a_gain_that_may_be_none_is_a_red_line(tmp_path: Path) -> None:
-    rows = make_log(shop(), np.array([[1.0, 0.0], [0.0, 1.0]]), 1000, 7)
-    found = reprl.learn_log(rows, horizon=2, shared_seed=1)
-    assert found.coverage is not None
-    assert found.coverage.gain_low <= 0.0
-    page = reprl.write_report(found, tmp_path / "run.html").read_text()
-    assert 'class="sentence second alarm"' in page
-    assert "not shown to be positive" in page or "earns less than practice" in page
 
 
 def test_subgroups_are_valued_apart(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""constants="sharp": runs by episodes at the sizes of docs/proofs/whole.md, what they promise, cost and refuse."""
+"""constants="proven": runs by episodes at the sizes of docs/proofs/whole.md, what they promise, cost and refuse."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ from hypothesis import strategies as st
 
 import reprl
 from experiments.episodic_pair import __main__ as pair_experiment
-from reprl.coupling.spec import JOINT
-from reprl.learning.full import SHARP_LIMIT, run_full_algorithm
+from reprl.learning.full import PROVEN_LIMIT, run_paper
 from reprl.learning.settings import Settings
-from reprl.paper import sharp
+from reprl.paper import plan, proven
 from reprl.paper.constants import Constants, Task
 from reprl.paper.runs import RunSettings
-from reprl.paper.sharp import sharp_episodes
 
-SHARP: dict[str, Any] = {"rule": "paper", "constants": "sharp"}
-SMALL: dict[str, Any] = {**SHARP, "epsilon": 0.9, "rho": 0.9, "delta": 0.9}
+PROVEN: dict[str, Any] = {"rule": "paper", "constants": "proven"}
+SMALL: dict[str, Any] = {**PROVEN, "epsilon": 0.9, "rho": 0.9, "delta": 0.9}
 """A large ρ and δ: half a million episodes."""
 
 
@@ -33,7 +31,7 @@ def world(horizon: int = 1, **options: Any) -> reprl.TabularMDP:
 
 
 def task(s: int, a: int, h: int, epsilon: float, rho: float, delta: float) -> Task:
-    return Task(s, a, h, epsilon, rho, delta, "episodic", JOINT, JOINT, boosted=False)
+    return Task(s, a, h, epsilon, rho, delta, "episodic", "joint", boosted=False)
 
 
 @settings(max_examples=15, deadline=None)
@@ -43,17 +41,17 @@ def test_what_runs_meets_every_condition_of_the_proof(
 ) -> None:
     """§1 to §4, read off the constants that a run is given: the loss is H·(2g + 3ν + b) + H·λ̄/δ₃."""
     epsilon = share * h
-    found = Constants.sharp(task(s, a, h, epsilon, rho, delta))
-    problem = sharp.Problem(s, a, h, epsilon, rho, delta)
-    noise_delta, starved, visits = sharp_episodes(s, a, h, epsilon=epsilon, rho=rho, delta=delta, most_tiers=2).failures
+    found = Constants.proven(task(s, a, h, epsilon, rho, delta))
+    problem = proven.Problem(s, a, h, epsilon, rho, delta)
+    noise_delta, starved, visits = proven.proven_sizes(problem).failures
     assert noise_delta + starved + visits <= delta * (1 + 1e-9)
     runs, (length,), (accuracy,) = found.partition_runs, found.episodes, found.by_tier
     window, pessimism = accuracy / 2, found.pessimism * accuracy
-    error = sharp.noise(problem, 2, float(found.quota) * runs, noise_delta, starved)
+    error = proven.noise(problem, float(found.quota) * runs, noise_delta, starved)
     assert pessimism >= (window + error) * (1 - 1e-12)
-    left = sharp.visits_left(s, a, h, length, found.failure) + found.failure * h
+    left = proven.visits_left(s, a, h, length, found.failure) + found.failure * h
     assert h * (2 * window + 3 * error + pessimism) + h * left / visits <= epsilon * (1 + 1e-6)
-    assert sharp.disagreement(problem, runs, found.quota, window) <= rho
+    assert proven.disagreement(problem, runs, found.quota, window) <= rho
     (bonus,) = found.bonus
     run = RunSettings(episodes=length, bonus=bonus, guide=found.guide, failure=found.failure)
     assert (
@@ -64,10 +62,10 @@ def test_what_runs_meets_every_condition_of_the_proof(
 
 
 def test_no_fewer_runs_or_episodes_meet_them_and_the_experiment_plays_the_same() -> None:
-    found = Constants.sharp(task(2, 2, 1, 0.5, 0.1, 0.1))
-    problem = sharp.Problem(2, 2, 1, 0.5, 0.1, 0.1)
+    found = Constants.proven(task(2, 2, 1, 0.5, 0.1, 0.1))
+    problem = proven.Problem(2, 2, 1, 0.5, 0.1, 0.1)
     window = found.by_tier[0] / 2
-    assert sharp.disagreement(problem, found.partition_runs - 1, found.quota, window) > 0.1
+    assert proven.disagreement(problem, found.partition_runs - 1, found.quota, window) > 0.1
     chosen = pair_experiment.PLANS["before/2,2,1"].chosen
     assert (chosen.runs, (chosen.length,), chosen.quota) == (found.partition_runs, found.episodes, found.quota)
     assert (chosen.window, chosen.failure) == (window, found.failure)
@@ -77,16 +75,16 @@ def test_no_fewer_runs_or_episodes_meet_them_and_the_experiment_plays_the_same()
 def test_sizes_grow_as_the_page_says() -> None:
     """§5: two tiers ask for S²A³·H¹²/(ε⁴ρ²δ²) episodes, up to logarithms."""
     base: dict[str, Any] = {"s": 32, "a": 32, "h": 64, "epsilon": 1.0, "rho": 0.01, "delta": 0.01}
-    small = Constants.sharp(task(**base)).total
+    small = Constants.proven(task(**base)).total
     for name, power in {"s": 2, "a": 3, "h": 12, "epsilon": -4, "rho": -2, "delta": -2}.items():
         factor = 16 if power > 0 else 1 / 16
-        large = Constants.sharp(task(**{**base, name: base[name] * factor})).total
+        large = Constants.proven(task(**{**base, name: base[name] * factor})).total
         assert math.log(large / small, factor) == pytest.approx(power, abs=0.2), name
 
 
 def test_a_run_is_proven_and_every_sample_is_counted() -> None:
     mdp = world()
-    constants = Constants.sharp(task(2, 2, 1, 0.9, 0.9, 0.9))
+    constants = Constants.proven(task(2, 2, 1, 0.9, 0.9, 0.9))
     first, second = (reprl.learn(mdp, **SMALL, shared_seed=3, data_seed=seed) for seed in (1, 2))
     for run in (first, second):
         assert run.constants == constants
@@ -99,11 +97,7 @@ def test_a_run_is_proven_and_every_sample_is_counted() -> None:
     assert first.policy == second.policy
     assert not np.array_equal(first.counts.hits, second.counts.hits)
     recipe = reprl.Recipe.from_json(first.recipe.to_json())
-    assert (recipe.settings.constants, recipe.settings.coupling, recipe.settings.rounding) == (
-        "sharp",
-        "joint",
-        "vector",
-    )
+    assert recipe.settings.constants == "proven"
     again = recipe.learn(data_seed=1, env=mdp, workers=2)
     assert np.array_equal(again.counts.hits, first.counts.hits)
     assert again.policy == first.policy
@@ -111,15 +105,15 @@ def test_a_run_is_proven_and_every_sample_is_counted() -> None:
 
 def test_other_sizes_promise_nothing() -> None:
     asked, model = Settings(**SMALL), reprl.EpisodicModel(world(), 1)
-    fewer = replace(asked.paper.constants_for(2, 2, 1), partition_runs=20)
-    found = run_full_algorithm(model, reprl.SharedKey(1), asked, constants=fewer)
+    fewer = replace(asked.paper.constants_for(2, 2, 1, 1), partition_runs=20)
+    found = run_paper(model, reprl.SharedKey(1), asked, constants=fewer)
     assert (found.guarantee.status, found.guarantee.source) == ("none", "constants were set by hand")
 
 
 def test_the_cost_is_said_before_anything_starts() -> None:
-    asked: dict[str, Any] = {**SHARP, "epsilon": 0.5}
-    needed = Constants.sharp(task(2, 2, 1, 0.5, 0.1, 0.1)).total
-    assert needed > SHARP_LIMIT
+    asked: dict[str, Any] = {**PROVEN, "epsilon": 0.5}
+    needed = Constants.proven(task(2, 2, 1, 0.5, 0.1, 0.1)).total
+    assert needed > PROVEN_LIMIT
     with pytest.raises(reprl.ReprlError) as refused:
         reprl.learn(world(), **asked, shared_seed=1, data_seed=1)
     assert f"max_samples={needed}, got None" in str(refused.value)
@@ -128,25 +122,24 @@ def test_the_cost_is_said_before_anything_starts() -> None:
     )
     with pytest.raises(reprl.ReprlError, match=rf"^max_samples must be at least {needed} for these settings, got 5$"):
         reprl.learn(world(), **asked, max_samples=5)
-    rows = {row.algorithm: row for row in reprl.plan(n_states=2, n_actions=2, horizon=1, epsilon=0.5)}
-    assert (rows["reprl sharp"].samples, rows["reprl sharp"].kind) == (needed, "exact")
-    rows = {row.algorithm: row for row in reprl.plan(n_states=2, n_actions=2, horizon=3, epsilon=0.5)}
-    assert rows["reprl sharp"].low == rows["reprl sharp"].samples / 3
-    assert rows["reprl sharp"].high == rows["reprl sharp"].samples
+    rows = {row.algorithm: row for row in plan(n_states=2, n_actions=2, horizon=1, epsilon=0.5)}
+    assert (rows["proven, joint"].samples, rows["proven, joint"].kind) == (needed, "exact")
+    rows = {row.algorithm: row for row in plan(n_states=2, n_actions=2, horizon=3, epsilon=0.5)}
+    assert rows["proven, joint"].samples == 3 * Constants.proven(task(2, 2, 3, 0.5, 0.1, 0.1)).total
+    assert rows["proven, joint"].kind == "at most"
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"access": "generative"}, "access must be 'episodic' for constants='sharp', got 'generative'"),
-        ({"mechanism": "exponential"}, "mechanism must be 'compact' for constants='sharp', got 'exponential'"),
-        ({"coupling": "product"}, "coupling must be 'joint' for constants='sharp', got 'product'"),
-        ({"rounding": "grid"}, "rounding must be 'vector' for constants='sharp', got 'grid'"),
-        ({"shape": "boosted"}, "shape must be left out unless constants='paper' or 'scaled', got 'boosted'"),
+        ({"access": "generative"}, "access must be 'episodic' for constants='proven', got 'generative'"),
+        ({"mechanism": "exponential"}, "mechanism must be 'compact' for constants='proven', got 'exponential'"),
+        ({"coupling": "product"}, "coupling must be 'joint' for constants='proven', got 'product'"),
+        ({"boosted": True}, "boosted must be False for constants='proven', got True"),
         ({"scale": 0.5}, "scale must be left out unless constants='scaled', got 0.5"),
-        ({"runs": 3}, "runs must be left out with constants='sharp' and shape='auto', which fix all sizes, got 3"),
+        ({"samples": 30}, "samples must be left out unless constants='scaled', got 30"),
         ({"epsilon": 1.0}, r"epsilon must lie in \(0, 1\), got 1"),
-        ({"rule": "canonical"}, "constants must be left out unless rule='sampled', got 'sharp'"),
+        ({"rule": "canonical"}, "constants must be left out unless rule='paper', got 'proven'"),
     ],
 )
 def test_what_the_proof_does_not_cover_is_refused(options: dict[str, Any], words: str) -> None:
@@ -155,7 +148,7 @@ def test_what_the_proof_does_not_cover_is_refused(options: dict[str, Any], words
 
 
 def test_worlds_that_the_proof_does_not_cover_are_refused() -> None:
-    line = "^environment must be an MDP in memory with one start state for constants='sharp', got "
+    line = "^environment must be an MDP in memory with one start state for constants='proven', got "
     with pytest.raises(reprl.ReprlError, match=line + "2 of them$"):
         reprl.learn(world(initial=np.array([0.5, 0.5])), **SMALL)
     with pytest.raises(reprl.ReprlError, match=line + "a black box$"):

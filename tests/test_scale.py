@@ -36,7 +36,7 @@ with cluster(sys.argv[1]):
 """
 
 
-@pytest.mark.parametrize(("what", "in_flight"), [("audit", 2), ("learn", 1), ("continue", 12)])
+@pytest.mark.parametrize(("what", "in_flight"), [("audit", 2), ("continue", 12)])
 def test_what_is_killed_goes_on_to_the_same_bytes(what: str, in_flight: int) -> None:
     found = kills.kill(6, what)
     assert found["same bytes"] == found["killed"] == 6

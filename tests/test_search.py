@@ -20,24 +20,21 @@ from scipy.stats import binomtest, kstest
 
 import reprl
 from reprl.artifacts.search import SearchReceipt, SearchRecipe
-from reprl.search.betting import Levels, MeanTest, mean_interval, rung_risk, scan_levels
-from reprl.assurance.student import StudentTest
-from reprl.auditing.search_audit import SearchAudit
 from reprl.errors import DocumentError, InputError
 from reprl.execution.pool import WorkerPool
+from reprl.learning.search import aim_of
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey
+from reprl.search.betting import Levels, MeanTest, rung_risk, scan_levels
 from reprl.search.families import Networks, Own, Tables, tables_for
 from reprl.search.heads import Clip, Pick, head_of
 from reprl.search.ladder import Aim, climb
-from reprl.search.networks import Inputs, Linear, Tanh
+from reprl.search.networks import Inputs, Linear, Tanh, first_inputs
 from reprl.search.policies import OwnPolicy, VectorPolicy
 from reprl.search.proposals import near_normals, propose_normal, propose_table
-from reprl.search.scales import find_scales, first_inputs
 from reprl.search.scan import Rung, scan
 from reprl.search.settings import SearchSettings
-from reprl.search.tournament import compete
-from reprl.sources.returns import Play, Range, ReturnModel, Returns
+from reprl.sources.returns import WIDTH, Play, Range, ReturnModel, Returns
 
 STATISTICAL = 1e-6
 load_run: Any = reprl.load_run
@@ -51,8 +48,8 @@ def learn(env: Any, **options: Any) -> Any:
 class Lever(gymnasium.Env[Any, Any]):
     """One step: action x in [−1, 1] pays 1 with probability 1 − |x − 0.5|/2."""
 
-    observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
-    action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+    observation_space: Any = spaces.Box(-1.0, 1.0, (2,), np.float32)
+    action_space: Any = spaces.Box(-1.0, 1.0, (1,), np.float32)
     reward_range: Any = (0.0, 1.0)
 
     def reset(self, *, seed=None, options=None):
@@ -185,9 +182,11 @@ def test_ties_go_to_the_first_action_and_boxes_are_clipped():
 
 
 POLICIES: list[Any] = [
-    VectorPolicy(np.arange(6) / 3.0, Linear(), Inputs((0.5, 0.0), (2.0, 0.1)), Pick((2,), (0,), None)),
-    VectorPolicy(np.arange(6) / 7.0, Linear(True), Inputs((0.5, 0.0), (2.0, 0.1)), Clip((-1.0,), (math.inf,), (1,))),
-    VectorPolicy(np.arange(14) / 7.0, Tanh(3), Inputs((0.5,), (2.0,)), Pick((2,), (0,), None)),
+    VectorPolicy(np.arange(6) / 3.0, Linear(), Inputs((0.5, 0.0), (2.0, 0.1), (2,)), Pick((2,), (0,), None)),
+    VectorPolicy(
+        np.arange(6) / 7.0, Linear(True), Inputs((0.5, 0.0), (2.0, 0.1), (2,)), Clip((-1.0,), (math.inf,), (1,))
+    ),
+    VectorPolicy(np.arange(14) / 7.0, Tanh(3), Inputs((0.5,), (2.0,), (1,)), Pick((2,), (0,), None)),
     OwnPolicy("here:Family", [0.1, -3.0]),
 ]
 
@@ -222,7 +221,27 @@ def test_policies_act_in_batches_and_compare():
         policy.act([0.5, math.nan])
     with pytest.raises(InputError, match="must be of one kind"):
         policy.disagreement(POLICIES[2])
+    for one in POLICIES:
+        with pytest.raises(InputError, match="weights must be left out for policies that are no tables, got"):
+            one.disagreement(one, weights=[1.0])
     assert "linear" in policy._repr_html_()
+
+
+def test_one_observation_of_a_box_with_one_row_is_no_batch():
+    inputs = first_inputs(spaces.Box(-1.0, 1.0, (1, 4), np.float32), None)
+    policy = VectorPolicy(np.arange(10) / 3.0 - 1.0, Linear(), inputs, Pick((2,), (0,), None))
+    one = np.array([[0.5, 0.2, -0.3, 0.1]])
+    assert np.shape(policy.predict(one)[0]) == ()
+    assert policy.predict(one)[0] == policy.act(one)
+    assert policy.predict(one[None])[0].tolist() == [policy.act(one)]
+    assert policy.predict(np.stack([one, -one, one]))[0].tolist() == [policy.act(x) for x in (one, -one, one)]
+    again: Any = Policy.from_json(policy.to_json())
+    assert again.inputs.shape == (1, 4)
+    flat = VectorPolicy(policy.weights, Linear(), inputs._replace(shape=(4,)), policy.head)
+    assert flat.fingerprint != policy.fingerprint
+    for wrong in (one[0], np.zeros((2, 4))):
+        with pytest.raises(InputError, match=r"observations must be finite numbers of shape \(1, 4\), or a batch"):
+            policy.predict(wrong)
 
 
 # The source of returns
@@ -359,95 +378,66 @@ def test_a_ladder_climbs_by_verdicts_alone():
     assert found.weights is None or lever_mean(found.weights, family) > found.floor
 
 
-def bernoulli_interval(level):
-    return lambda returns: mean_interval(returns, 0.0, 1.0, level, steps=24)
+class Sure(Lever):
+    """What is paid depends on the action alone."""
+
+    def step(self, action):
+        return np.zeros(2, dtype=np.float32), 1.0 - abs(float(action[0]) - 0.9), True, False, {}
+
+    action_space = spaces.Box(0.0, 8.0, (1,), np.float32)
+    reward_range = (-7.0, 1.0)
 
 
-def test_a_tournament_prints_the_first_candidate_near_the_best():
-    for seed, (rung, means, gap) in enumerate(spread_rungs(6)):
-        tolerance = max(means) - sum(gap) / 2.0
-        found, low = compete(rung, opened(lever(seed), rung.family), tolerance, bernoulli_interval(0.01))
-        assert found.winner == next(j for j, mean in enumerate(means) if mean >= max(means) - tolerance)
-        assert low < means[found.winner]
-        edge = max(means) - gap[0]
-        cut, low = compete(rung, opened(lever(seed), rung.family, limit=60), edge, bernoulli_interval(0.01))
-        assert cut.undecided is not None
-        assert low == -math.inf
-
-
-def test_tournaments_go_on_until_nothing_near_is_better():
-    first, second = (learn(Lever, horizon=1, entrants=8, near=4, shared_seed=7, data_seed=seed) for seed in (1, 2))
+def test_without_a_target_a_ladder_comes_down_and_climbs_until_three_rungs_in_a_row_fail():
+    how: dict[str, Any] = {"horizon": 1, "shared_seed": 5, "max_samples": 10**5}
+    first, second = (learn(Sure, data_seed=seed, **how) for seed in (1, 2))
     assert first.policy == second.policy
     assert first.guarantee.status == second.guarantee.status == "certified"
-    assert first.details.reached
-    last = first.details.ladder[-1]
-    assert last.candidate == 0
-    assert last.tolerance is not None
-    assert last.tolerance == second.details.ladder[-1].tolerance
-    assert 1.0 / 16 <= last.tolerance <= 2.0 / 16
-    assert first.certified_return == last.threshold
-    assert first.certified_return < first.value
-    again = SearchReceipt.from_json(first.receipt.to_json())
-    assert again.details == first.details
-    cut = learn(Lever, horizon=1, entrants=8, shared_seed=7, data_seed=1, max_samples=100)
+    assert not first.details.reached
+    ladder = first.details.ladder
+    won = [rung.candidate is not None for rung in ladder]
+    down = won.index(True)  # levels fall by a quarter of the way to the floor until something passes
+    assert [rung.level for rung in ladder[: down + 1]] == pytest.approx(
+        [7.875 * 0.75**k - 7.0 for k in range(down + 1)]
+    )
+    assert won[-3:] == [False] * 3
+    assert not any(won[k : k + 3] == [False] * 3 for k in range(down, len(won) - 3))
+    assert first.certified_return == ladder[-4].threshold < first.estimate.high
+    assert [rung.tried for rung in ladder[:down]] == [256] * down
+    assert [rung.tried for rung in ladder[-3:]] == [16] * 3
+    cut = learn(Sure, horizon=1, shared_seed=5, data_seed=1, max_samples=100)
     assert cut.guarantee.status == "none"
-    assert SearchReceipt.from_json(cut.receipt.to_json()).details.ladder[-1].threshold is None
 
 
-def test_a_search_may_be_rehearsed_where_returns_are_bounded():
-    how: dict[str, Any] = {"horizon": 8, "reward_range": (0, 1), "shared_seed": 5, "target": 3.0, "data_seed": 1}
-    found, proven = learn(Walk, assurance="rehearsed", **how), learn(Walk, **how)
-    assert found.guarantee.status == "rehearsed"
-    assert found.certified_return is None
-    assert found.policy == proven.policy
-    free = learn(Lever, horizon=1, tolerance=0.1, entrants=4, near=2, assurance="rehearsed", shared_seed=3, data_seed=1)
-    assert free.guarantee.status == "rehearsed"
+@given(st.integers(0, 2**32), st.integers(1, 63), st.lists(st.booleans(), min_size=32, max_size=32))
+@settings(max_examples=200, deadline=None)
+def test_thresholds_stay_inside_the_bounds_whatever_the_verdicts(seed, place, verdicts):
+    """A rung just below the target once had a threshold beyond the bound of returns."""
+    bounds = Range(-200.0, 0.0)
+    asked: list[float] = []
 
+    class Told(NamedTuple):
+        """A test that says what it is told, after the first episodes."""
 
-@pytest.mark.statistical
-def test_tournaments_beside_the_tolerance_stay_within_the_risk():
-    """60 tournaments of coins at a risk of 0.1, false-alarm rate 1e-6; intervals of a tenth of the width fail."""
+        verdict: str
+        told: str
 
-    class Coins:
-        """Returns of coins instead of policies; the weights of one are its mean."""
+        def begin(self):
+            return self
 
-        def __init__(self, seed):
-            self.stream, self.spent = np.random.default_rng(seed), 0
+        def bet(self, bets, samples):
+            return self._replace(verdict=self.told)
 
-        def affordable(self):
-            return max(0, 3_000 - self.spent)
+    def judge(rung, threshold):
+        asked.append(threshold)
+        return lambda j: Told("undecided", "above" if verdicts[rung] else "below")
 
-        def play(self, plays):
-            self.spent += sum(play.episodes for play in plays)
-            return [(self.stream.random(play.episodes) < play.weights[0]).astype(float) for play in plays]
-
-    class Row(NamedTuple):
-        number: int
-        means: Any
-        candidates: int
-
-        def weights(self, j):
-            return self.means[j : j + 1]
-
-    def wrong(shrink, runs=60, risk=0.1):
-        bad = 0
-        for number in range(runs):
-            key = SharedKey(12).derive(number)
-            means = np.where(key.uniforms(4) < 0.5, 0.69, 0.71)
-            means[3] = 0.8
-
-            def interval(returns):
-                low, high = mean_interval(returns, 0.0, 1.0, risk / 4, steps=12)
-                mean = returns.mean()
-                return mean - shrink * (mean - low), mean + shrink * (high - mean)
-
-            right = next(j for j, mean in enumerate(means) if mean >= 0.7)
-            found, _ = compete(cast(Any, Row(0, means, 4)), cast(Any, Coins([4, number])), 0.1, interval)
-            bad += found.undecided is None and found.winner != right
-        return binomtest(bad, runs, risk, alternative="greater").pvalue
-
-    assert wrong(1.0) > STATISTICAL
-    assert wrong(0.1) < STATISTICAL
+    target = None if place == 63 else bounds.low + place * 200.0 / 63
+    model = lever()
+    family = constants(model)
+    aim = aim_of(target, bounds)
+    climb(SharedKey(seed), opened(model, family), family, aim, judge, candidates=1, near=1, rungs=32)
+    assert all(bounds.low < threshold <= aim.level + aim.room < bounds.high for threshold in asked)
 
 
 @pytest.mark.statistical
@@ -481,36 +471,6 @@ def test_false_and_different_answers_stay_within_the_risk():
 
     assert wrong(1.0) > STATISTICAL
     assert wrong(0.1) < STATISTICAL  # the negative control
-
-
-def test_student_waits_and_follows_the_mean():
-    test = StudentTest(0.0, 0.01, 1.0)
-    state = test.bet(test.begin(), np.full(31, 5.0))
-    assert state.verdict == "undecided"
-    assert test.bet(state, np.full(33, 5.0)).verdict == "above"
-    assert test.bet(test.begin(), np.full(64, -5.0)).verdict == "below"
-    assert test.bet(test.begin(), np.tile([1.0, -1.0], 32)).verdict == "undecided"
-
-
-# Scales
-
-
-def test_scales_are_found_replicably():
-    found = []
-    for seed in (1, 2):
-        model = ReturnModel(Walk, 8, reward_range=(0, 1), data_seed=seed)
-        inputs = first_inputs(model.observation_space, "found")
-        assert inputs.scale == (0.0,)
-        test = lambda theta, level: MeanTest.checked(0.0, 1.0, theta, Levels(level, level))  # noqa: E731
-        found.append(
-            find_scales(
-                SharedKey(0), Returns(model, WorkerPool(model), None), inputs, head_of(model.action_space), test, 0.05
-            )
-        )
-    assert found[0].inputs == found[1].inputs
-    assert found[0].estimated == (0,)
-    assert math.log2(found[0].inputs.scale[0]) == int(math.log2(found[0].inputs.scale[0]))
-    assert 1.0 <= found[0].inputs.scale[0] <= 64.0
 
 
 # A run and everything around it
@@ -635,15 +595,19 @@ def test_a_checkpoint_of_stable_baselines_is_the_centre(tmp_path):
     assert runs[0].policy == runs[1].policy
 
 
-def test_returns_without_a_bound_are_rehearsed_only():
+def test_returns_without_a_bound_are_refused():
     class Unbounded(Lever):
         reward_range = None
 
-    result = learn(Unbounded, horizon=1, target=0.5, shared_seed=1, data_seed=1)
-    assert result.guarantee.status == "rehearsed"
-    assert result.certified_return is None
-    with pytest.raises(InputError, match="target or tolerance must be given where returns have no bound"):
-        learn(Unbounded, horizon=1)
+    for how in ({"target": 0.5}, {}):
+        with pytest.raises(
+            InputError, match=r"return_range or reward_range must be given .* about clipped returns"
+        ) as found:
+            learn(Unbounded, horizon=1, shared_seed=1, data_seed=1, **how)
+        assert len(str(found.value).splitlines()) == 1
+    assert (
+        learn(Unbounded, horizon=1, return_range=(0, 1), target=0.5, shared_seed=1, data_seed=1).certified_return > 0.5
+    )
 
 
 class Odd(Lever):
@@ -720,7 +684,7 @@ def test_a_family_whose_size_does_not_fit_is_named():
     with pytest.raises(InputError, match="centre of the policy class must have 1 numbers"):
         Own.of(Short())
     with pytest.raises(InputError, match="weights must be 6 numbers for this linear policy, got 5"):
-        VectorPolicy(np.zeros(5), Linear(), Inputs((0.0, 0.0), (1.0, 1.0)), Pick((2,), (0,), None))
+        VectorPolicy(np.zeros(5), Linear(), Inputs((0.0, 0.0), (1.0, 1.0), (2,)), Pick((2,), (0,), None))
 
 
 def test_tables_know_their_spaces():
@@ -730,6 +694,86 @@ def test_tables_know_their_spaces():
     assert [policy.act(s) for s in range(3)] == [5, 4, 5]
     act = family.acting([np.array([1.0, 0.0, 1.0])])
     assert act(np.array([[0.0], [1.0]]), np.array([0, 0])) == [5, 4]
+
+
+@pytest.mark.parametrize("env", ["two-goals-v0", "gym:FrozenLake-v1", "gym:Blackjack-v1"])
+@pytest.mark.parametrize(("name", "value"), [("candidates", 5), ("target", 1.0), ("return_range", (0, 1))])
+def test_a_keyword_of_a_search_does_not_make_one(env, name, value):
+    message = rf"^{name} must come with learner='search' where observations are no Box, got"
+    with pytest.raises(InputError, match=message):
+        learn(env, horizon=5, reward_range=(-1, 1), **{name: value})
+    with pytest.raises(InputError, match=message):
+        learn("gym:CartPole-v1", horizon=5, rule="canonical", **{name: value})
+    with pytest.raises(InputError, match=message):
+        audit(env, learner="reprl", **{name: value})
+
+
+def test_a_guessed_keyword_is_refused():
+    for env in ("two-goals-v0", "gym:CartPole-v1"):
+        with pytest.raises(InputError, match=r"option must be one of .* got 'tolerance'"):
+            learn(env, tolerance=0.1)
+
+
+@pytest.mark.parametrize(
+    ("env", "how", "times"),
+    [
+        ("gym:Blackjack-v1", {"horizon": 8, "reward_range": (-1, 1), "max_samples": 500}, 1),
+        ("gym:FrozenLake-v1", {"horizon": 8, "max_samples": 500}, 1),
+        ("gym:CartPole-v1", {"target": 11.0, "max_samples": 2_000}, WIDTH),
+    ],
+)
+def test_an_environment_is_opened_once_for_each_copy_that_plays(env, how, times, monkeypatch):
+    made, make = [], gymnasium.make
+
+    def counted(*given, **options):
+        made.append(given)
+        return make(*given, **options)
+
+    monkeypatch.setattr(gymnasium, "make", counted)
+    learn(env, shared_seed=1, data_seed=1, **how)
+    assert len(made) == times
+
+
+@pytest.mark.parametrize("space", [spaces.Box(-1.0, 1.0, (2,), np.float32), spaces.Discrete(3)])
+def test_a_factory_is_called_once_for_each_copy_that_plays(space):
+    made = []
+
+    class Counted(Lever):
+        observation_space: Any = space
+        action_space: Any = spaces.Discrete(2)
+
+        def __init__(self):
+            made.append(self)
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            return self.observation_space.sample(), {}
+
+        def step(self, action):
+            return self.observation_space.sample(), float(action), True, False, {}
+
+    box = isinstance(space, spaces.Box)
+    learn(Counted, horizon=1, data_seed=1, max_samples=400, **({"target": 0.4} if box else {}))
+    assert len(made) == (WIDTH if box else 1)
+
+
+def test_an_error_of_the_users_environment_comes_through():
+    class Broken(Lever):
+        def __init__(self):
+            raise ZeroDivisionError("no sensor")
+
+    with pytest.raises(ZeroDivisionError, match="no sensor") as found:
+        learn(Broken, horizon=1, target=0.5)
+    assert any("in the factory" in note for note in found.value.__notes__)
+    gymnasium.register("Broken-v0", cast(Any, Broken))
+    try:
+        with pytest.raises(ZeroDivisionError, match="no sensor") as found:
+            learn("gym:Broken-v0", horizon=1)
+    finally:
+        del gymnasium.registry["Broken-v0"]
+    assert any("in gymnasium.make of 'gym:Broken-v0'" in note for note in found.value.__notes__)
+    with pytest.raises(InputError, match=r"the factory .* must return a gymnasium.Env, got 3"):
+        learn(lambda: 3, horizon=1)
 
 
 def test_settings_are_checked():
@@ -756,7 +800,7 @@ def test_searches_are_audited(tmp_path):
     assert found.verdict == "not rejected"
     assert found.value is not None
     assert all(above > 3.0 for pair in found.pairs for above in pair.above)
-    assert SearchAudit.from_json(found.to_json()).to_dict() == found.to_dict()
+    assert reprl.SearchAudit.from_json(found.to_json()).to_dict() == found.to_dict()
     assert len(found.to_pandas()) == 4
     page = reprl.write_report(found, tmp_path / "audit.html").read_text()
     assert "0 of 2 pairs" in page
@@ -773,5 +817,25 @@ def test_an_audit_of_searches_finds_runs_that_are_cut_to_differ():
     found = audit(Lever, target=0.5, max_samples=150, **how)
     assert found.certified < 2 * len(found.pairs)
     apart = [pair for pair in found.pairs if pair.differ]
-    assert all("they differ from rung" in pair.parted for pair in apart)
+    assert all("they part at rung" in pair.parted for pair in apart)
     assert found.verdict == ("rejected" if len(apart) > 2 else found.verdict)
+
+
+def test_searches_are_compared_with_baselines(tmp_path):
+    how: dict[str, Any] = {"horizon": 8, "reward_range": (0, 1), "target": 2.5, "seed": 3, "pairs": 4}
+    found = reprl.compare(Walk, ["search", "cem"], limit=8192, **how)
+    ours, theirs = found.rows
+    assert (ours.learner, theirs.learner) == ("reprl (search)", "cem")
+    assert ours.reached
+    assert not theirs.reached  # it draws its own directions, so that no pair agrees
+    assert ours.shown.value is not None
+    assert ours.shown.value.mean > 2.5
+    assert found.environment.n_states == 0
+    again = reprl.Comparison.from_json(found.to_json())
+    assert again.to_dict() == found.to_dict()
+    page = reprl.write_report(found, tmp_path / "compared.html").read_text()
+    assert "mean return &gt; 2.5" in page
+    with pytest.raises(InputError, match="learners must be among search, ars"):
+        reprl.compare(Walk, ["ucbvi"], **how)
+    with pytest.raises(InputError, match="epsilon must be left out where observations are a Box"):
+        reprl.compare(Walk, epsilon=0.1, **how)

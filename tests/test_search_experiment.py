@@ -12,8 +12,7 @@ from experiments.search.tables import RETURNS, TableModel, box
 from reprl.randomness import SharedKey
 from reprl.search.families import Networks, tables_for
 from reprl.search.heads import head_of
-from reprl.search.networks import Linear
-from reprl.search.scales import first_inputs
+from reprl.search.networks import Linear, first_inputs
 from reprl.sources.returns import ReturnModel
 
 
@@ -66,12 +65,3 @@ def test_the_published_lander_is_the_centre():
     seen = np.random.default_rng(0).normal(size=(200, 8))
     seen[:, 6:] = seen[:, 6:] > 1.0
     assert [acting.act(x) for x in seen] == [lunar_lander.heuristic(Discrete(), x) for x in seen]
-
-
-def test_what_was_not_measured_has_no_row():
-    run = {"run": ["none", False, None, -100.0, 7, 1.0, 0, 3, "abc"]}
-    *_, row = boxes.table({"open/LunarLander#0": run})
-    assert row == "| LunarLander-v3 | linear | 200 | 0 of 1 | none | — | 7 | 1 |"
-    *_, row = boxes.table({"open/LunarLander#0": run, "open/LunarLander#1": run})
-    assert row == "| LunarLander-v3 | linear | 200 | 0 of 2 | none | yes | 7 and 7 | 1 and 1 |"
-    assert boxes.table({}) == []

@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-import pytest
 
-from experiments import __main__ as everything
 from experiments.discounted import __main__ as discounted
-from experiments.icu_sepsis import __main__ as icu
-from experiments.lower_bounds import __main__ as laboratory
 from experiments.runner import ROOT, Experiment
+from experiments.search import __main__ as search
 
 
 def stored(experiment: Experiment) -> dict[str, Any]:
     data: dict[str, Any] = json.loads((ROOT / "experiments" / experiment.name / "data.json").read_text("utf-8"))
     return data
-
-
-@pytest.mark.parametrize("experiment", [discounted.EXPERIMENT, icu.EXPERIMENT], ids=lambda one: one.name)
-def test_the_page_shows_the_stored_data(experiment: Experiment) -> None:
-    data = stored(experiment)
-    assert set(data["measured"]) <= set(experiment.jobs(False))
-    start, end = experiment.marks
-    page = (ROOT / "docs" / experiment.page).read_text("utf-8")
-    assert page.partition(start)[2].partition(end)[0].strip() == experiment.tables(data).strip()
 
 
 def test_discounted_pairs_are_all_there_and_seldom_apart() -> None:
@@ -47,47 +34,8 @@ def test_a_quick_pair_of_discounted_runs() -> None:
     assert all(row["sure"])
 
 
-def test_icu_runs_name_admissible_actions_only() -> None:
-    measured = stored(icu.EXPERIMENT)["measured"]
-    values = measured["baselines/20"]
-    least = values["best admissible"] - (1.0 - icu.QUALITY) * (values["best admissible"] - values["first admissible"])
-    runs = [row for found in measured.values() for row in found.get("teams", [])]
-    assert len(runs) == 8
-    for row in runs:
-        assert row["inadmissible"] == 0
-        assert row["status"] == "none" or row["value"] > least
-    for kind in ("parallel", "episodes"):
-        assert measured[kind]["alike"] >= icu.AGREEMENT
-        assert all(row["status"] == "rehearsed" for row in measured[kind]["teams"])
-
-
-def test_icu_baselines_are_those_of_the_package() -> None:
-    pytest.importorskip("icu_sepsis")
-    found = icu.baselines(20)
-    assert found == pytest.approx(stored(icu.EXPERIMENT)["measured"]["baselines/20"])
-    assert found["worst"] < found["clinicians"] < found["best admissible"]
-
-
-def test_what_cannot_be_measured_here_says_what_it_needs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alone = replace(discounted.EXPERIMENT, extra="agents", needs=("json", "no_such_module"))
-    words = "discounted needs no_such_module: pip install 'reprl[agents]'"
-    assert (alone.lacks, replace(alone, needs=("json",)).lacks, discounted.EXPERIMENT.lacks) == (words, None, None)
-    with pytest.raises(SystemExit) as ended:
-        alone.main(["--quick", "--out", str(tmp_path)], None)
-    assert ended.value.code == 2
-    assert capsys.readouterr().err == words + "\n"
-    # All together: the others are measured, and this is said.
-    monkeypatch.setattr(everything, "experiments", lambda: [alone])
-    monkeypatch.setattr(laboratory, "main", lambda flags: None)
-    monkeypatch.setattr("sys.argv", ["experiments", "--quick"])
-    everything.main()
-    assert capsys.readouterr().out == f"not measured: {words}\n"
-
-
 def test_a_figure_does_not_depend_on_what_was_drawn_before(tmp_path: Path) -> None:
-    (tmp_path / "data.json").write_bytes((ROOT / "experiments" / "icu_sepsis" / "data.json").read_bytes())
+    (tmp_path / "data.json").write_bytes((ROOT / "experiments" / "search" / "data.json").read_bytes())
     with mpl.rc_context({"font.size": 40, "svg.fonttype": "none"}):
-        icu.EXPERIMENT.main(["--draw-only", "--out", str(tmp_path)], None)
-    assert (tmp_path / "icu-sepsis.svg").read_bytes() == (ROOT / "docs" / "figures" / "icu-sepsis.svg").read_bytes()
+        search.EXPERIMENT.main(["--draw-only", "--out", str(tmp_path)], None)
+    assert (tmp_path / "search.svg").read_bytes() == (ROOT / "docs" / "figures" / "search.svg").read_bytes()

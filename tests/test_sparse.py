@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
 import tracemalloc
-from importlib import util
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,14 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-import reprl
 from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.gaps import find_gaps
 from reprl.canonical.goal import Goal
+
+import reprl
 from reprl.errors import ReprlError
 from reprl.mdp.criterion import Criterion
 from reprl.mdp.dynamics import Data, empirical_dynamics, without_unseen
-from reprl.mdp.icu import icu_sepsis, read_numbers
-
-needs_icu = pytest.mark.skipif(util.find_spec("icu_sepsis") is None, reason="the extra icu is not installed")
 
 
 def dense(seed: int, n_states: int = 5, n_actions: int = 2) -> tuple[Any, Any]:
@@ -186,33 +184,10 @@ def test_the_gambler_ties_and_only_stakes_what_is_there() -> None:
     assert (best[1:16].sum(axis=1) > 1).any()  # several stakes are exactly as good: what rounding would choose between
 
 
-@needs_icu
-def test_icu_sepsis_is_the_packages_own_world() -> None:
-    mdp, numbers = icu_sepsis(), read_numbers()
-    assert (mdp.n_states, mdp.n_actions, mdp.horizon, mdp.stationary) == (716, 25, 20, True)
-    assert mdp.allowed is not None
-    assert np.array_equal(mdp.allowed[0], numbers.admissible)
-    row, _ = mdp.outcomes.slots(0, 0, int(np.flatnonzero(numbers.admissible[0])[0]))
-    action = int(np.flatnonzero(numbers.admissible[0])[0])
-    assert mdp.probability[row] == pytest.approx(numbers.transition[0, action][mdp.outcomes.next_state[row]])
-    assert mdp.labels.actions[7] == "fluids 1, vasopressors 2"
-    assert mdp.labels.states[-3:] == ("death", "survival", "ended")
-    assert reprl.make("icu-sepsis-v0").digest == mdp.digest
-
-
-@needs_icu
-def test_icu_sepsis_by_value_iteration_of_our_own() -> None:
-    """Backward induction with the package's arrays alone, over admissible actions."""
-    numbers, mdp = read_numbers(), icu_sepsis(5)
-    cells = np.einsum("ijk,ijk->ij", numbers.transition, numbers.reward)
-    value = np.zeros(716)
-    for _ in range(5):
-        worth = np.where(numbers.admissible, cells + numbers.transition @ value, -1.0)
-        value = worth.max(axis=1)
-    assert mdp.evaluate(mdp.solve().policy) == pytest.approx(float(numbers.initial @ value), abs=1e-9)
-
-
-def test_icu_sepsis_without_the_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(util, "find_spec", lambda name: None)
-    with pytest.raises(ReprlError, match=r"^icu-sepsis-v0 must have the package icu-sepsis, got none: pip install"):
-        reprl.make("icu-sepsis-v0")
+def test_icu_sepsis_is_built_from_its_package() -> None:
+    pytest.importorskip("icu_sepsis", reason="examples/sepsis.py reads the files of the package icu-sepsis")
+    example = runpy.run_path(str(Path(__file__).parent.parent / "examples" / "sepsis.py"))
+    mdp = example["icu_sepsis"]()
+    assert mdp.digest == "2b2323cc3e031f504f288acae8aa00f5817ba2aee0b93dff8ee853147de76bb2"
+    assert mdp.evaluate(mdp.solve().policy) == pytest.approx(0.7922164100552752)
+    assert (mdp.labels.actions[7], mdp.labels.states[-1]) == ("fluids 1, vasopressors 2", "ended")

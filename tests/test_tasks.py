@@ -273,34 +273,6 @@ def test_a_run_on_a_black_box_goes_on_with_the_same_bytes(tmp_path: Path):
         reprl.learn(open_shop, checkpoint=tmp_path / "tasks", **{**options, "shared_seed": 3})
 
 
-def test_a_run_of_the_rule_sampled_goes_on_where_it_was(tmp_path):
-    """An MDP in memory and a black box: nothing that was kept is made again, and the bytes are the same."""
-    from tests.shop import Shop
-
-    grid = reprl.make("gridworld-v0", horizon=3, size=2)
-    for number, (world, options) in enumerate(
-        (
-            (grid, {"access": "episodic", "max_samples": 400_000}),
-            (grid, {"access": "generative", "max_samples": 100_000}),
-            (Shop, {"horizon": 2, "reward_range": Shop.REWARDS, "runs": 2}),
-        )
-    ):
-        asked: dict[str, Any] = {"rule": "sampled", "shared_seed": 1, "data_seed": 2, **options}
-        alone = reprl.learn(world, **asked)
-        folder = tmp_path / str(number)
-        first = reprl.learn(world, checkpoint=folder, **asked)
-        tasks = sorted(folder.rglob("*.task"))
-        assert tasks
-        tasks[0].unlink()  # as if it had been stopped before
-        stamps = {path: path.stat().st_mtime_ns for path in tasks[1:]}
-        again = reprl.learn(world, checkpoint=folder, **asked)
-        for run in (first, again):
-            assert run.counts.to_bytes() == alone.counts.to_bytes()
-            assert run.receipt.digest == alone.receipt.digest
-        assert {path: path.stat().st_mtime_ns for path in tasks[1:]} == stamps
-        assert tasks[0].exists()
-
-
 BEGUN_LATE = """
 import os, subprocess, sys
 words = "import sys, time; from reprl.execution.tasks import begin_process; begin_process(int(sys.argv[1])); "

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 import reprl
 from experiments.episodic_pair import __main__ as pair_experiment
-from experiments.episodic_pair import device
 from experiments.whole import __main__ as experiment
 from experiments.whole import plan as plan_of
 from experiments.whole import present
@@ -77,7 +76,14 @@ def test_scale_one_is_the_paper_and_its_formulas() -> None:
     assert found.pulls == plan_best_arm(4, epsilon=0.5 / 6, rho=0.05, delta=0.1 / 3).pulls
 
 
-@given(st.integers(1, 40), st.integers(1, 8), st.integers(1, 8), st.floats(0.001, 0.49), st.booleans(), st.sampled_from(COUPLINGS))
+@given(
+    st.integers(1, 40),
+    st.integers(1, 8),
+    st.integers(1, 8),
+    st.floats(0.001, 0.49),
+    st.booleans(),
+    st.sampled_from(COUPLINGS),
+)
 def test_hypotheses_of_the_papers_lemmas_hold(s: int, a: int, h: int, rho: float, boosted: bool, grade: str) -> None:
     """Mι and mι stay below κ over all tiers (Lemma 5.14); exploration and induction share the δ (Lemma 4.1)."""
     asked = task(s, a, h, epsilon=0.4, rho=rho, delta=0.8 * rho, coupling=grade, boosted=boosted)
@@ -208,7 +214,7 @@ def test_direct_runs_make_one_learner() -> None:
 
 def test_fingerprint_of_fixed_seeds(result: Any) -> None:
     assert result.policy.short_fingerprint == "84a2bd6dc222"
-    assert (result.samples, int(result.counts.hits.sum())) == (1_796_540, 23_978)
+    assert (result.samples, int(result.counts.hits.sum())) == (1_866_224, 24_946)
 
 
 @pytest.mark.slow
@@ -244,14 +250,10 @@ def test_pairs_of_scaled_runs_by_episodes_agree_and_are_near_optimal() -> None:
 def test_boosting_parts_fewer_pairs_than_what_it_boosts() -> None:
     """ρ = 0.1 over 40 pairs, false alarm 1e-6. Control: the learners that are boosted are rejected there."""
     mdp = reprl.make("hard-instance-v0", 2, n_states=2, bias=0.25)
-    asked = Settings(
-        **{**BOOSTED, "epsilon": 1.0, "access": "generative"}, scale=0.1, mechanism="exponential"
-    )
+    asked = Settings(**{**BOOSTED, "epsilon": 1.0, "access": "generative"}, scale=0.1, mechanism="exponential")
     apart = base = 0
     for i in range(40):
-        one, two = (
-            run_paper(reprl.GenerativeModel(mdp, 2 * i + half), reprl.SharedKey(i), asked) for half in (0, 1)
-        )
+        one, two = (run_paper(reprl.GenerativeModel(mdp, 2 * i + half), reprl.SharedKey(i), asked) for half in (0, 1))
         apart += one.policy != two.policy
         base += sum(
             next(iter(a.candidates)) != next(iter(b.candidates)) for a, b in zip(one.ballots, two.ballots, strict=True)
@@ -292,7 +294,7 @@ def test_the_papers_parallel_shape_is_proven_and_refused_only_where_a_word_canno
         ({"max_samples": 1000}, r"max_samples must be at least \d+ for these settings, got 1000"),
         ({"scale": 1.0}, r"the paper's constants ask for .* episodes in tier 1 alone, .* in all"),
         ({"scale": 0.6}, r"constants at scale=0.6 ask for .* use constants='scaled' with samples or a smaller scale"),
-        ({"epsilon": 5.0}, r"epsilon must lie in \(0, 2\]"),
+        ({"epsilon": 7.0}, r"epsilon must lie in \(0, 6\] in the rewards' own units"),
     ],
 )
 def test_what_is_refused(options: dict[str, Any], words: str) -> None:
@@ -465,22 +467,6 @@ def test_a_small_pair_by_episodes_agrees_and_states_a_loss_that_holds() -> None:
         assert one["episodes"] == found["sizes"]["runs"] * plan.length
         assert one["certified"] is not None
         assert one["loss"] <= one["certified"] <= plan.epsilon * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("sizes", [(2, 2, 2), (4, 2, 3)])
-def test_compiled_runs_have_the_bits_of_the_kernel(
-    sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(device, "SLICE", 777)  # odd numbers of words between slices
-    settings, mdp = RunSettings(episodes=3000, bonus=1.0, guide=1.0, failure=1e-6), pair_experiment.world(*sizes)
-    first, second = reprl.EpisodicModel(mdp, 5), reprl.EpisodicModel(mdp, 5)
-    found = device.Device(first, "core").explore(settings, 7, 60, "x")
-    kernel = explore(second, settings, 7, quota=60, purpose="x")
-    for one, two in zip(found, kernel, strict=True):
-        if isinstance(one, np.ndarray):
-            np.testing.assert_array_equal(one, two)
-    np.testing.assert_array_equal(found.counts.hits, kernel.counts.hits)
-    assert first.ledger == second.ledger
 
 
 # The stored experiment.

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import reprl
-from reprl.learning.full import run_full_algorithm
+from reprl.learning.full import run_paper
 from reprl.learning.settings import Settings
 from reprl.mdp.counts import Counts
 
@@ -43,17 +43,18 @@ def world() -> reprl.TabularMDP:
 
 
 SETTINGS = Settings(
-    rule="sampled",
+    rule="paper",
+    access="episodic",
+    boosted=True,
     constants="scaled",
     scale=0.05,
     epsilon=EPSILON,
     rho=RHO,
     delta=DELTA,
     mechanism="exponential",
-    rounding="vector",
 )
 CONSTANTS = replace(
-    SETTINGS.paper.constants_for(S, A, H),
+    SETTINGS.paper.constants_for(S, A, H, H),
     partition_runs=2,
     data_runs=(3, 2),
     episodes=(50, 200),
@@ -107,7 +108,7 @@ def run() -> Any:
                 patch.setattr(module, name, wrap(name, getattr(module, name)))
         patch.setattr(Counts, "mean_return", wrap("mean_return", Counts.mean_return))
         model = reprl.EpisodicModel(world(), 5)
-        found = run_full_algorithm(model, reprl.SharedKey(3), SETTINGS, constants=CONSTANTS)
+        found = run_paper(model, reprl.SharedKey(3), SETTINGS, constants=CONSTANTS)
     return events, found, model
 
 
@@ -153,7 +154,7 @@ def elect(run: Any) -> bool:
 
 def levels(run: Any) -> bool:
     """1. RepExplore log(1/ζ) − 1 times, λ = 2^−ℓ, β = 2^ℓζ: K grows by λ^−2, M falls with β^−2."""
-    paper = SETTINGS.paper.constants_for(S, A, H)
+    paper = SETTINGS.paper.constants_for(S, A, H, H)
     stages = [event.args["stages"] for event in calls(run, "find_partition")]
     (one, two), (more, less) = paper.episodes, paper.data_runs
     return (
@@ -205,7 +206,7 @@ def fractions(run: Any) -> bool:
     drawn = calls(run, "draw_ignored")
     return len(made) == 2 * LEARNERS and all(
         event.args["runs"] == CONSTANTS.partition_runs
-        and np.array_equal(event.result.short[0] / event.args["runs"], draw.args["mu"])
+        and np.array_equal(event.result.short / event.args["runs"], draw.args["mu"])
         for event, draw in zip(made, drawn, strict=True)
     )
 
@@ -271,9 +272,9 @@ def phantom(run: Any) -> bool:
 def short(run: Any) -> bool:
     """3. s ∈ I_h if some action has fewer than H records."""
     found = calls(run, "mark_short")
-    return all(event.args["quotas"].tolist() == [H] for event in found) and all(
+    return all(event.args["quota"] == H for event in found) and all(
         np.array_equal(
-            event.args["missed"] == 1,
+            event.args["missed"],
             event.args["visits"].reshape(H, S, 2 * A)[:, :, A:].min(axis=2) < H,
         )
         for event in found[:1]

@@ -22,22 +22,22 @@ def rows_of(data: Data, name: str) -> list[list[Any]]:
 
 
 def _aim(task: Task) -> str:
-    return "none: a tournament" if task.target is None else f"{task.target:g}"
+    return "none" if task.target is None else f"{task.target:g}"
 
 
 def _more(task: Task) -> str:
     """What sets a row apart: another option, or other seeds."""
     if task.candidates != Task._field_defaults["candidates"]:
         return f", `candidates={task.candidates}`"
-    return " (second batch)" if task.first else ""
+    return " (second batch)" if task.first and task.target is not None else ""
 
 
 def tables(data: Data) -> str:
     """Return all tables in Markdown."""
     lines = [
-        "| environment, policy | status | target | pairs equal | runs with that status | such pairs that differ "
+        "| environment, policy | target | pairs equal | runs that are certified | such pairs that differ "
         "| reached the target | samples, median (mean) | worst mean return |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for name, task in TASKS.items():
         rows = rows_of(data, name)
@@ -51,7 +51,7 @@ def tables(data: Data) -> str:
         samples = np.array([row[6 + i] for row in rows for i in range(2)], dtype=float)
         shown = "—" if worst is None else f"{worst:.1f}"
         lines.append(
-            f"| {task.env}, {task.policy}{_more(task)} | {task.assurance} | {_aim(task)} | {same} of {n} "
+            f"| {task.env}, {task.policy}{_more(task)} | {_aim(task)} | {same} of {n} "
             f"| {certified} of {2 * n} | {differ} | "
             f"{sum(passed for passed, _ in reached)} of {2 * n} | "
             f"{np.median(samples):,.0f} ({samples.mean():,.0f}) | {shown} |"
@@ -67,7 +67,7 @@ def draw(data: Data, folder: Path) -> None:
     for place, name in enumerate(names):
         rows = rows_of(data, name)
         for status, colour, label in (
-            (1, "#0072b2", "certified or rehearsed"),
+            (1, "#0072b2", "certified"),
             (0, "#d55e00", "cut: nothing promised"),
         ):
             found = [row[6 + i] for row in rows for i in range(2) if row[2 + i] == status]

@@ -18,8 +18,8 @@ from .learning.check import check_learner as check_learner
 from .learning.learner import learn as learn
 from .learning.logged import learn_log as learn_log
 from .learning.result import LearnResult as LearnResult
-from .learning.soft import choose as choose
 from .learning.search_result import SearchResult as SearchResult
+from .learning.soft import choose as choose
 from .mdp.catalogue import catalogue as catalogue
 from .mdp.counts import Counts as Counts
 from .mdp.labels import Labels as Labels

@@ -16,8 +16,8 @@ class Promise:
     """One statement, with what supports it."""
 
     status: str
-    """One of STATUSES. ``proven``: a proof in docs/proofs holds for the constants in use. ``certified``: proven from the
-    run's own data. ``rehearsed``: simulated second teams agree (docs/rehearsal.md). ``none``: nothing is promised."""
+    """One of STATUSES. ``proven``: a proof in docs/proofs holds for the constants in use. ``certified``: proven from
+    the run's own data. ``rehearsed``: simulated second teams agree (docs/rehearsal.md). ``none``: no promise."""
     risk: float
     """Largest probability that the statement is false; without meaning where nothing is promised."""
     source: str
@@ -107,14 +107,15 @@ class Guarantee:
         return "\n".join(self.words())
 
     def words(self, scale: float = 1.0) -> tuple[str, str]:
-        """Return what is promised, a line for each statement; scale is what rescaled rewards are times in their units."""
+        """Return what is promised, a line for each; scale is what rescaled rewards are times in their units."""
         if self.quality.status == "none":
             good = f"quality: nothing is promised: {self.quality.source}"
         else:
             what = f"loses at most {scale * self.epsilon:.3g}"
             if self.share is not None:
                 what = f"earns at least {100 * self.share:.4g} % of the gain over the baseline"
-            good = f"quality: {what}, with probability ≥ {1 - self.delta:.3g} [{self.quality.status}: {self.quality.source}]"
+            chance = f"with probability ≥ {1 - self.delta:.3g}"
+            good = f"quality: {what}, {chance} [{self.quality.status}: {self.quality.source}]"
         if self.same.status == "none":
             same = f"same policy: nothing is promised: {self.same.source}"
         else:

@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -53,6 +53,12 @@ MOST = 10**7
 """Samples after which a confirmation is undecided, unless more are asked for."""
 
 
+@overload
+def confirm(policy: Any, env: Any = None, *, target: float, **options: Any) -> Confirmation: ...
+@overload
+def confirm(policy: Any, env: Any = None, *, quality: float, **options: Any) -> QualityConfirmation: ...
+@overload
+def confirm(policy: Any, env: Any = None, **options: Any) -> Confirmation | QualityConfirmation: ...
 def confirm(
     policy: Any,
     env: Any = None,

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Annotated, Any, cast
 
 from reprl.artifacts.kinds import STREAM
-from reprl.errors import DocumentError, InputError, ReprlError, check_int, quote
+from reprl.errors import DocumentError, InputError, ReprlError, check_choice, check_int, quote
 from reprl.execution.settings import Progress
 from reprl.learning.baseline import resolve_baseline
 from reprl.learning.learner import learn_as
@@ -27,6 +27,7 @@ from reprl.mdp.tabular import TabularMDP
 from reprl.sources.environment import Environment, describe, make, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel, would_import
 from reprl.sources.logs.spec import ID, LogSpec
+from reprl.sources.protocol import ACCESSES
 from reprl.storage import fields as f
 from reprl.storage.documents import digest, naming, plain
 from reprl.storage.fields import Declared, Document, Fields, Kind, read_fields, with_fields
@@ -62,6 +63,7 @@ def _read_settings(where: str, value: Any, at: Fields) -> Settings:
             )
         if given["epsilon"] is None and given["quality"] is None:
             raise DocumentError("epsilon must be a number where there is no quality, got None")
+        check_choice("access", given["access"], ACCESSES)
         settings = Settings(**given).resolve_actions((), at.environment.n_actions)
         settings.check_accuracy(at.environment.criterion)
         return resolve_baseline(settings, at.environment)

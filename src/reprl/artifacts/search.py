@@ -37,7 +37,6 @@ from reprl.storage.fields import Declared, Document, Kind, Sealed, read_fields, 
 
 _REAL = f.real(-math.inf)
 _RANGE = f.many(_REAL, 2)
-_SEEN = Kind(lambda where, value, at: value if value == "found" else f.many(f.many(_REAL), 2).read(where, value, at))
 
 
 class Place(NamedTuple):
@@ -65,7 +64,7 @@ def _read_settings(where: str, value: Any, at: Any) -> SearchSettings:
     policy = given["policy"]
     if policy is not None and policy not in POLICIES:
         policy = Named(f.printable().read(f"{where}.policy", policy, at))
-    for name, kind in (("observation_range", _SEEN), ("return_range", _RANGE)):
+    for name, kind in (("observation_range", f.many(f.many(_REAL), 2)), ("return_range", _RANGE)):
         given[name] = f.optional(kind).read(f"{where}.{name}", given[name], at)
     with naming(f"{where}."):
         return SearchSettings(**{**given, "policy": policy})
@@ -183,14 +182,13 @@ _RUNG = f.record(
     RungRecord,
     {
         "rung": f.whole(),
-        "level": f.optional(_REAL),
-        "threshold": f.optional(_REAL),
+        "level": _REAL,
+        "threshold": _REAL,
         "candidate": f.optional(f.whole()),
         "tried": f.whole(),
         "episodes": f.whole(),
         "samples": f.whole(),
         "earned": f.optional(_ESTIMATE),
-        "tolerance": f.optional(_REAL),
     },
 )
 _UNDECIDED_FIELDS = {"candidate": f.whole(), "episodes": f.whole(), "mean": f.optional(_REAL)}
@@ -214,9 +212,6 @@ _DETAILS = f.record(
                 lambda cut: {**cut._asdict(), "mean": cut.mean if math.isfinite(cut.mean) else None},
             )
         ),
-        "scales": f.many(f.real()),
-        "estimated": f.many(f.whole()),
-        "unscaled": f.optional(f.whole()),
         "baseline": f.optional(_ESTIMATE),
         "clipped": f.whole(),
     },

@@ -136,7 +136,7 @@ def hold_out(evidence: Evidence, asked: Asked, draws: Draws) -> float:
 
 def find_haunted(evidence: Evidence, delta: float, min_probability: float) -> NDArray[np.bool_]:
     """Return the rows, (rows,), in which an outcome that no sample has shown may matter."""
-    rows = int((~evidence.exact).sum())
+    rows = max(1, int((~evidence.exact).sum()))
     enough = math.log(rows / delta) / min_probability if min_probability > 0.0 else math.inf
     return np.asarray(~evidence.exact & (evidence.samples < enough))
 

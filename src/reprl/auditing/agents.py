@@ -138,9 +138,9 @@ def audits_agents(env: Any, learner: Any, gamma: float | None) -> bool:
     if isinstance(env, str) and not env.startswith("gym:") and not is_registered(env):
         return False
     from reprl.mdp.spaces import Codec
-    from reprl.sources.gymnasium.model import make_env
+    from reprl.sources.gymnasium.model import open_env
 
-    opened = make_env((lambda: make_env(env.removeprefix("gym:"))) if isinstance(env, str) else env)
+    opened = open_env((lambda: open_env(env.removeprefix("gym:"), {})) if isinstance(env, str) else env, {})
     try:
         Codec(opened.observation_space, "observation")
         Codec(opened.action_space, "action")

@@ -299,27 +299,20 @@ def curve(
     learner: str | Callable[..., Any] | Recipe = "reprl",
     sizes: Sequence[int] = (),
     pairs: int | None = None,
-    *,
-    option: str | None = None,
     **options: Any,
 ) -> list[CurvePoint]:
-    """Audit a learner at several sizes of its data and return disagreement against samples a run.
+    """Audit a learner at several budgets and return disagreement against samples a run.
 
-    There is one audit for each of the sizes, which `option` is given: None for "calls" (generative) or "runs"
-    (episodic) of reprl with rule="sampled", and "samples" of any other learner. The rest is as in ``audit``; with a
-    seed given, all sizes share their keys, so neighbouring points are dependent.
+    There is one audit for each of the sizes, which the learner's option `samples` is given. The rest is as in
+    ``audit``; with a seed given, all sizes share their keys, so neighbouring points are dependent.
 
     Guarantee:
         Each point by itself has that of ``audit``; the intervals do not hold jointly.
     """
     if len(sizes) == 0:
         raise InputError("sizes must name at least one size, got none")
-    if option is None:
-        ours = {"generative": "calls", "episodic": "runs"}.get(options.get("access") or Settings().access)
-        sampled = isinstance(learner, str) and learner == "reprl" and options.get("rule") == "sampled"
-        option = ours if ours and sampled else "samples"
     points = []
     for size in sizes:
-        report = audit(env, learner, pairs, **{**options, option: size})
+        report = audit(env, learner, pairs, **{**options, "samples": size})
         points.append(CurvePoint(report.samples, report.disagreement, *report.interval))
     return points

@@ -171,9 +171,6 @@ def _arms(number: int, pair: Pair, inductions: Inductions, h: int, world: Enviro
 
 
 def _rounding(number: int, pair: Pair, inductions: Inductions, h: int, world: Environment) -> Divergence | None:
-    """Unrounded values always differ, and a later step's arms are then what parts the runs."""
-    if pair[0].settings.constants != "proven":
-        return None
     values = [run.values[h] for run in inductions]
     apart = values[0] != values[1]
     if not apart.any():

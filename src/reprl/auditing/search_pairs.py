@@ -28,7 +28,7 @@ class SearchPair(NamedTuple):
 
     same: Annotated[bool, f.FLAG]
     """Whether their policies are equal, bit by bit."""
-    statuses: Annotated[tuple[str, str], _TWO(f.choice(("certified", "rehearsed", "none")))]
+    statuses: Annotated[tuple[str, str], _TWO(f.choice(("certified", "none")))]
     """What each run promises."""
     samples: Annotated[tuple[int, int], _TWO(f.whole())]
     values: Annotated[tuple[float | None, float | None], _TWO(optional(f.real(-math.inf)))]

@@ -62,8 +62,7 @@ def audit(
     or actions are real numbers: two of them differ if they act differently in more than a share γ of the states that
     they visit. That is approximate replicability (arXiv:2510.20200), not equality.
 
-    Of a registered recipe all runs follow the candidate, each on fresh data. Of another recipe every pair has a fresh
-    shared seed, and its runs choose afresh.
+    Of a recipe, every pair has a fresh shared seed.
 
     reprl audit gridworld-v0 --horizon 6 --pairs 20
 

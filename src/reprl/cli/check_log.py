@@ -33,9 +33,6 @@ def check_log(
     reward_range: tuple[float, float] | None = option(
         "Bounds of the reward. Default: those found in it.", metavar="LOW HIGH"
     ),
-    support: float = option(
-        "An action counts if taken at least this often, relative to the most usual one.", default=0.2
-    ),
     stationary: bool = option("The dynamics do not depend on the step: every row counts for all steps.", default=False),
     early_ends: str | None = EARLY_ENDS,
     done_at_limit: str | None = DONE_AT_LIMIT,
@@ -57,7 +54,6 @@ def check_log(
         states=read_labels("--states", states),
         actions=read_labels("--actions", actions),
         reward_range=reward_range,
-        support=support,
         stationary=stationary,
         early_ends=early_ends,
         done_at_limit=done_at_limit,

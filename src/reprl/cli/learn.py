@@ -32,7 +32,7 @@ from reprl.cli.options import (
     read_labels,
     refuse,
 )
-from reprl.cli.outcome import describe_outcome, exit_code, is_undecided
+from reprl.cli.outcome import describe_outcome, exit_code
 from reprl.cli.search import Search, is_search, learn_once
 from reprl.errors import InputError, LogWarning, ReprlError
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from reprl.artifacts.search import SearchRecipe
     from reprl.learning.result import LearnResult
     from reprl.mdp.tabular import TabularMDP
+    from reprl.report.run import Run
     from reprl.sources.gymnasium.model import GymnasiumModel
 
 
@@ -57,12 +58,6 @@ class LogWorld:
     actions: str | None = option("Labels of a log's actions. Default: those found in it.", metavar="A,B,…")
     allowed: Path | None = option(
         "Allowed actions: a table with a row for each pair of a log's state and action.", metavar="FILE"
-    )
-    support: float | None = option(
-        "An action of a log counts if taken at least this often, relative to the most usual one. Default 0.2."
-    )
-    reach: float | None = option(
-        "A state of a log counts if at least this share of the episodes visits it. Default 0.005."
     )
     reward_step: float | None = option("Rescaled rewards of a log are rounded to multiples of this.")
     early_ends: str | None = EARLY_ENDS
@@ -77,7 +72,6 @@ def learn(
     search: Search,
     shared_seed: int | None = SHARED_SEED,
     data_seed: int | None = DATA_SEED,
-    certify: bool = option("Sample until the run's own data prove the policy, or the samples run out.", default=False),
     work: Work,
     dask: str | None = DASK,
     folder: Folder,
@@ -93,7 +87,8 @@ def learn(
     The [bold]shared seed[/bold] is public: runs that use it, each on its own data, learn the same policy with high
     probability. The [bold]data seed[/bold] is private and fresh in every run.
 
-    Exit code 1: the samples ran out and nothing is promised ("undecided"), or --certify found no proof.
+    A run goes on until its quality and the same policy are both promised, or the samples run out. Exit code 1: they ran
+    out before the quality was known ("undecided"); a run that ends with its quality alone has not failed.
 
     reprl learn gridworld-v0 --horizon 6 --shared-seed 7 --out run
 
@@ -101,13 +96,13 @@ def learn(
 
     reprl learn --log clinic.csv --horizon 5 --shared-seed 7 --out run
 
-    To continue a run that was stopped or undecided, with all its samples:
+    To continue a run that was stopped, or has not both promises, with all its samples:
 
     reprl learn --continue run --max-samples 5000000
     """
     options = asked.options()
     if continue_ is not None:
-        alone: dict[str, Any] = {"shared_seed": shared_seed, "data_seed": data_seed, "certify": certify}
+        alone: dict[str, Any] = {"shared_seed": shared_seed, "data_seed": data_seed}
         alone["out"] = folder.out
         alone |= {"log": logged.log, "column": logged.column, "horizon": world.horizon, "discount": world.discount}
         refuse("be left out with --continue", asked, search, log_world, force=folder.force, **alone)
@@ -121,19 +116,17 @@ def learn(
     if logged.log is not None:
         drawn = {"data_seed": data_seed, "env_option": world.env_option, "counts": counts, "dask": dask}
         refuse("be left out with --log", work, ENV=env, **drawn)
-        return _learn_log(logged, given(log_world), world, options, shared_seed, folder, certify)
+        return _learn_log(logged, given(log_world), world, options, shared_seed, folder)
     refuse("come with --log", log_world, column=logged.column)
     if env is None:
         raise InputError("ENV must be given, or --log FILE; got neither")
     if is_search(env, world, given(search), options):
-        refuse("be left out for a search", counts=counts, dask=dask, certify=certify)
+        refuse("be left out for a search", counts=counts, dask=dask)
         wanted = {name: value for name, value in given(search).items() if name != "learner"}
         seeds = _seed(folder.out, shared_seed), data_seed
         return learn_once(env, world, {**options, **wanted}, *seeds, folder, work)
-    if certify:  # a proof goes by steps, unless told not to
-        options = {"stationary": False, **options}
     opened, recipe = plan_recipe(env, world, options, _seed(folder.out, shared_seed), work.timeout)
-    return _learn_from(opened, recipe, folder, counts, _again(recipe, env, world), dask, data_seed, work, certify)
+    return _learn_from(opened, recipe, folder, counts, _again(recipe, env, world), dask, data_seed, work)
 
 
 def plan_recipe(
@@ -160,7 +153,6 @@ def _learn_log(
     options: dict[str, Any],
     shared_seed: int | None,
     folder: Folder,
-    certify: bool,
 ) -> Answer:
     """Learn once from a log; spec says what it is a log of."""
     from reprl.artifacts.recipe import Recipe
@@ -183,10 +175,9 @@ def _learn_log(
         environment = specify(table, states, actions, tells_all=tells_all, **spec).environment(used)
         settings = make_settings(options, environment)
         recipe = Recipe.plan(environment, settings, fresh_seed() if shared_seed is None else shared_seed)
-        result, unsaved = run_and_write(recipe, folder, partial(recipe.learn_log, table, certify=certify))
+        result, unsaved = run_and_write(recipe, folder, partial(recipe.learn_log, table))
     out = None if unsaved else folder.out
-    keep, team = "the log: a second team has its own", f"reprl replicate {out}/recipe.json --log FILE"
-    return _answer(result, result.tiers.ignorable, out, unsaved, keep, team)
+    return _answer(result, result.tiers.ignorable, out, unsaved, "the log: a second team has its own", "")
 
 
 def _learn_from(
@@ -198,17 +189,16 @@ def _learn_from(
     dask: str | None,
     data_seed: int | None,
     work: Work,
-    certify: bool,
 ) -> Answer:
     """Learn once from an environment, and keep the data in sums where that was asked for; finished work is shown."""
     from reprl.artifacts.folder import find_finished
 
     if folder.out is not None and not folder.force:
-        done = find_finished(folder.out, recipe, data_seed, certify=certify)
+        done = find_finished(folder.out, recipe, data_seed)
         if done is not None and counts is None:
             return _already(done, folder.out)
         _check_decided(folder.out)
-    return _run(world, recipe, folder, counts, again, dask, work, data_seed=data_seed, certify=certify, afresh=True)
+    return _run(world, recipe, folder, counts, again, dask, work, data_seed=data_seed)
 
 
 def _run(
@@ -229,7 +219,7 @@ def _run(
         unsaved = unsaved or save(result.counts.sealed())
     out = None if unsaved else folder.out
     keep = f"the data seed {result.data_seed}: a second team draws its own"
-    return _answer(result, idle_cells(result, world), out, unsaved, keep, f"reprl replicate {out}/recipe.json{again}")
+    return _answer(result, idle_cells(result, world), out, unsaved, keep, again)
 
 
 def _check_decided(out: Path) -> None:
@@ -242,7 +232,7 @@ def _check_decided(out: Path) -> None:
         receipt = load_run(out).receipt
     except ReprlError:  # whoever opens the folder says what is wrong with it
         return
-    if receipt.guarantee.status == "none":
+    if receipt.verdict is not None and not receipt.guarantee.decided:
         raise InputError(
             f"{out} must not hold an undecided run, got one of {receipt.samples:,} samples: go on with them (reprl "
             f"learn --continue {shlex.quote(str(out))}), begin again (--force), or take another folder"
@@ -272,9 +262,8 @@ def go_on(out: Path, other: OtherWorld, work: Work, counts: Path | None, dask: s
     _check_more(out, work.max_samples)
     world = recipe.make(other.open(recipe.environment))
     limit_time(world, work.timeout)
-    how = {"data_seed": begun["data_seed"], "certify": begun["certify"], "afresh": begun["candidate"] is None}
     again = "" if recipe.environment.id else f" --env {shlex.quote(str(other.env))}"
-    return _run(world, recipe, Folder(out=out), counts, again, dask, work, **how)
+    return _run(world, recipe, Folder(out=out), counts, again, dask, work, data_seed=begun["data_seed"])
 
 
 def _go_on_searching(out: Path, recipe: SearchRecipe, other: OtherWorld, data_seed: int, work: Work) -> Answer:
@@ -295,18 +284,19 @@ def _check_more(out: Path, max_samples: int | None) -> None:
 
 
 def _answer(
-    result: LearnResult, idle: NDArray[np.bool_], out: Path | None, unsaved: str, keep: str, team: str
+    result: LearnResult, idle: NDArray[np.bool_], out: Path | None, unsaved: str, keep: str, again: str
 ) -> Answer:
     """The run, with what to publish and what to keep."""
     code = BAD_INPUT if unsaved else exit_code(result)
     return Answer(
-        describe_run(result, out), lambda console: _show(console, result, idle, out, keep, team), code, unsaved
+        describe_run(result, out), lambda console: _show(console, result, idle, out, keep, again), code, unsaved
     )
 
 
 def _already(run: StoredRun, out: Path) -> Answer:
     """What a folder holds, where nothing was left to do."""
     from reprl.execution.terminal import fact_rows
+    from reprl.report.run import promise_facts
 
     document: dict[str, Any] = {
         "fingerprint": run.policy.fingerprint,
@@ -325,7 +315,7 @@ def _already(run: StoredRun, out: Path) -> Answer:
     rows: list[tuple[str, object]] = [
         ("fingerprint", run.policy.fingerprint),
         ("samples", f"{run.receipt.samples:,}"),
-        ("promised", run.receipt.guarantee),
+        *((fact.label, fact.value) for fact in promise_facts(run.receipt.guarantee, run.environment.scale)),
         ("finished", f"before, in {out}: nothing was done (--force learns again)"),
     ]
     return Answer(document, lambda console: console.print(fact_rows(rows)))
@@ -364,8 +354,6 @@ def run_recipe(
     work: Work,
     *,
     data_seed: int | None,
-    afresh: bool = False,
-    certify: bool = False,
     runs: int = 1,
 ) -> tuple[LearnResult, str]:
     """Run a recipe in an environment, which is said before, with the number of runs like it; 0 for none."""
@@ -373,10 +361,10 @@ def run_recipe(
 
     if runs:
         announce(world, runs)
-    kept = None if folder.out is None else folder.out / TASKS
+    kept = None if folder.out is None or recipe.settings.rule == "paper" else folder.out / TASKS
     how: dict[str, Any] = {"workers": count_workers(work.workers), "max_samples": work.max_samples}
     how |= {"data_seed": data_seed, "checkpoint": kept, "progress": progress_wanted()}
-    return run_and_write(recipe, folder, partial(recipe.learn, env=world, afresh=afresh, certify=certify, **how), kept)
+    return run_and_write(recipe, folder, partial(recipe.learn, env=world, **how), kept)
 
 
 def run_and_write(
@@ -415,8 +403,6 @@ def run_and_write(
                     f"finished work is kept; continue with: reprl learn --continue {shlex.quote(str(folder.out))}"
                 )
             raise
-        if reserved is not None:
-            result = reserved.counted(result)
         try:
             if reserved is not None:
                 reserved.write(result)
@@ -434,7 +420,7 @@ def describe_run(result: LearnResult, out: Path | None) -> dict[str, Any]:
         "fingerprint": result.policy.fingerprint,
         "samples": result.samples,
         "episodes": result.episodes,
-        **describe_outcome(result, result.environment),
+        **describe_outcome(result),
         "shared_seed": result.shared_seed,
         "data_seed": result.data_seed if result.coverage is None else None,
         "out": None if out is None else str(out),
@@ -456,19 +442,49 @@ def idle_cells(result: LearnResult, world: TabularMDP | GymnasiumModel) -> NDArr
 
 
 def _show(
-    console: Console, result: LearnResult, idle: NDArray[np.bool_], out: Path | None, keep: str, team: str
+    console: Console, result: LearnResult, idle: NDArray[np.bool_], out: Path | None, keep: str, again: str
 ) -> None:
     """Show a run: its policy, what came of it, what to publish and what to keep."""
     from reprl.report.run import Run, summarize_run
     from reprl.report.summary import Fact
     from reprl.report.terminal import render
 
+    run = Run.of(result)
     recipe = f"{out}/recipe.json" if out is not None else "its recipe (--out DIR writes it)"
     more = [("publish", f"{recipe}, which holds the shared seed {result.shared_seed}"), ("keep private", keep)]
-    more += [("second team", team)] if out is not None else []
-    if is_undecided(result) and result.coverage is None:
-        larger = int(float(f"{4 * result.samples:.1g}"))
-        env = team.partition(" --env ")[2]
-        further = f"reprl learn {env + ' ' if env else ''}--continue {out} --max-samples {larger}"
-        more.append(("to continue", further if out is not None else "--out DIR keeps the samples for --continue DIR"))
-    console.print(render(summarize_run(Run.of(result), idle=idle, more=[Fact(*each) for each in more])))
+    more += ways_on(run, result.data_seed, out, again)
+    console.print(render(summarize_run(run, idle=idle, more=[Fact(*each) for each in more])))
+
+
+def ways_on(run: Run, data_seed: int, out: Path | None, again: str) -> list[tuple[str, str]]:
+    """Return what a second team can do, and what would decide the run, as commands; again names the environment."""
+    from reprl.learning.soft import MOST_TIMES
+    from reprl.report.run import confirm_words
+
+    folder, log = "DIR" if out is None else shlex.quote(str(out)), " --log FILE" if run.logged else ""
+    if run.answer not in ("quality", "undecided"):
+        return [] if out is None else [("second team", f"reprl replicate {folder}/recipe.json{again}{log}")]
+    words = confirm_words(run, folder, again)
+    if words and out is None:
+        words += ", with the folder that --out DIR writes"
+    found = [("second team", words)] if words else []
+    if run.logged or run.drift:
+        return found
+    if run.answer == "quality" and run.needed is None:
+        return [*found, ("forecast", f"no same policy, not even with {MOST_TIMES:,} times as many samples")]
+    more = int(float(f"{run.needed or 4 * run.receipt.samples:.2g}"))
+    if run.needed is not None:
+        found.append(("forecast", f"the same policy with about {more:,} samples in all"))
+    return [*found, ("to continue", f"{_continue(data_seed, out, again)} --max-samples {more}")]
+
+
+def _continue(data_seed: int, out: Path | None, again: str) -> str:
+    """How to go on with a run: from its folder, or, where that keeps no samples, by drawing the same ones once more."""
+    from reprl.artifacts.folder import TASKS
+
+    if out is None:
+        return f"the same command with --data-seed {data_seed}"
+    folder, env = shlex.quote(str(out)), again.partition(" --env ")[2]
+    if (out / TASKS).is_dir():
+        return f"reprl learn {env + ' ' if env else ''}--continue {folder}"
+    return f"reprl replicate {folder}{again} --data-seed {data_seed} --out {folder} --force"

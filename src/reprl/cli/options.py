@@ -260,7 +260,7 @@ class Asked:
     epsilon: float | None = SETTING
     rho: float | None = SETTING
     delta: float | None = SETTING
-    agreement: float | None = SETTING
+    min_probability: float | None = SETTING
     access: str | None = SETTING
     rule: str | None = SETTING
     preference: str | None = PREFERENCE
@@ -287,8 +287,8 @@ class Work:
     """Samples and processes."""
 
     max_samples: int | None = option(
-        "Largest number of samples, such as 1e6. If a run is undecided then, the exit code is 1. Default: 2³⁸; 2²⁸ for "
-        "a black box."
+        "Largest number of samples, such as 1e6. A run that has not even its quality then ends with exit code 1. "
+        "Default: 2³⁸; 2²⁸ for a black box."
     )
     workers: int | None = WORKERS
     timeout: float | None = option("Time limit for an episode of a black box, in seconds. Default: none.")

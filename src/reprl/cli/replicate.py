@@ -33,8 +33,6 @@ def replicate(
     allow: list[str] | None = ALLOW,
     data_seed: int | None = DATA_SEED,
     work: Work,
-    afresh: bool = option("Choose the tolerance again, instead of using the recipe's.", default=False),
-    certify: bool = option("Sample until your own data prove the policy, or the samples run out.", default=False),
     counts: Path | None = option(
         "The first team's counts, to test whether your transitions contradict them.", metavar="FILE"
     ),
@@ -44,10 +42,7 @@ def replicate(
     """Repeat a recipe on fresh data: you are the second team.
 
     If the folder of the recipe holds a receipt, its policy and yours are compared. Exit code 0: the same policy. 1:
-    different policies, or your run was undecided when its samples ran out.
-
-    Your run uses the tolerance that the recipe publishes. ρ is about runs that share only the seed: --afresh makes such
-    a run. With --certify your own data must prove the policy; if they do not, the exit code is 1.
+    different policies, or the samples ran out before your run knew its quality.
 
     reprl replicate run/recipe.json --out second
 
@@ -66,21 +61,21 @@ def replicate(
     beside = recipe if recipe.is_dir() else recipe.parent
     wanted = load_recipe(find_file(recipe, RECIPE) if recipe.is_dir() else recipe)
     if not isinstance(wanted, Recipe):
-        refuse("be left out for the recipe of a search", counts=counts, log=logged.log, afresh=afresh, certify=certify)
+        refuse("be left out for the recipe of a search", counts=counts, log=logged.log)
         return _repeat_search(wanted, beside, other, allow, data_seed, folder, work)
-    first, remark = _first_team(beside, wanted, None if folder.force else folder.out)
+    instead = folder.force and folder.out is not None and folder.out.resolve() == beside.resolve()
+    first, remark = (None, None) if instead else _first_team(beside, wanted, folder.out)
     kept = _first_counts(counts, wanted, first)
     world: TabularMDP | GymnasiumModel | None = None
     if logged.log is not None:
         refuse("be left out with --log", work, other, data_seed=data_seed, allow=allow)
-        repeat = partial(wanted.learn_log, logged.log, columns=logged.columns(), afresh=afresh, certify=certify)
-        repeat = partial(repeat, progress=progress_wanted())
+        repeat = partial(wanted.learn_log, logged.log, columns=logged.columns(), progress=progress_wanted())
         result, unsaved = run_and_write(wanted, folder, repeat)
     else:
         refuse("come with --log", column=logged.column)
         world = wanted.make(other.open(wanted.environment), allow=allow or ())
         limit_time(world, work.timeout)
-        result, unsaved = run_recipe(wanted, world, folder, work, data_seed=data_seed, afresh=afresh, certify=certify)
+        result, unsaved = run_recipe(wanted, world, folder, work, data_seed=data_seed)
     return _answer(result, world, first, remark, kept, None if unsaved else folder.out, unsaved)
 
 
@@ -135,7 +130,7 @@ def _answer(
 
 def _code(result: LearnResult, comparison: Verification | None, tested: SameWorld | None) -> int:
     """Return the exit code: the answer is "different" where policies differ or the environments do."""
-    apart = (comparison is not None and not comparison.agree) or (tested is not None and tested.contradicted)
+    apart = (comparison is not None and not comparison.same) or (tested is not None and tested.contradicted)
     return DIFFERENT if apart else exit_code(result)
 
 
@@ -160,13 +155,12 @@ def _compare(
     first: Evidence | None, result: LearnResult, world: TabularMDP | GymnasiumModel | None, remark: str | None
 ) -> tuple[Verification | None, str | None]:
     """Compare with the first team, where there is one; and remark if both had the same data."""
-    from reprl.artifacts.verify import Promised, compare_policies
+    from reprl.artifacts.verify import compare_policies
 
     if first is None or first.receipt is None:
         return None, remark
     names = None if world is not None else result.environment.labels
-    promised = Promised.by(first.receipt, result)
-    comparison = compare_policies(first.policy or first.fingerprint, result.policy, world, names, promised=promised)
+    comparison = compare_policies(first.policy or first.fingerprint, result.policy, world, names)
     if first.receipt.data_commitment != result.receipt.data_commitment:
         return comparison, remark
     from reprl.artifacts.verify import SAME_DATA, SAME_LOG
@@ -210,7 +204,7 @@ def _show(
     if tested is not None:
         _show_test(console, result, tested)
     if remark:
-        console.print(remark, soft_wrap=True)
+        console.print(remark)
 
 
 def _show_test(console: Console, result: LearnResult, tested: SameWorld) -> None:

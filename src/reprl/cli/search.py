@@ -26,7 +26,7 @@ class Sought:
     """What a search is asked for."""
 
     target: float | None = option(
-        "A mean return that is enough, in reward units. Default: proposals compete in a tournament."
+        "A mean return that is enough, in reward units. Default: climb towards the bound of returns."
     )
     policy: str | None = option("linear, quadratic, tanh or table. Default: linear, and table for finite observations.")
     return_range: tuple[float, float] | None = option(
@@ -200,7 +200,7 @@ def repeat(
         if comparison is not None:
             console.print(render(comparison))
         for note in notes:
-            console.print(f"note: {note}", soft_wrap=True)
+            console.print(f"note: {note}")
 
     return Answer(document, show, code, unsaved)
 

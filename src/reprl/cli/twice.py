@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reprl.cli.answer import DIFFERENT, Answer
+from reprl.cli.answer import DIFFERENT, FINE, Answer
 from reprl.cli.learn import describe_run, idle_cells, plan_recipe, run_recipe
 from reprl.cli.options import ENV, SHARED_SEED, Asked, Folder, Work, World, given, option
-from reprl.cli.outcome import exit_code
 from reprl.cli.search import Search, is_search, learn_two
 from reprl.errors import InputError
 
@@ -33,7 +32,7 @@ def twice(
     """Learn twice on independent data with one shared seed: are the policies the same?
 
     Each run draws its own [bold]data seed[/bold]; both use the same [bold]shared seed[/bold]. Exit code 0: the same
-    policy. 1: different policies, or a run was undecided when its samples ran out.
+    policy. 1: different policies.
 
     reprl twice gridworld-v0 --horizon 6 --shared-seed 7
 
@@ -50,10 +49,10 @@ def twice(
         run_recipe(recipe, opened, Folder(), work, data_seed=seed, runs=ahead)[0]
         for seed, ahead in zip(seeds, (2, 0), strict=True)
     ]
-    from reprl.artifacts.verify import Promised, compare_policies
+    from reprl.artifacts.verify import compare_policies
     from reprl.lab.baselines import empirical_values, greedy_policy
 
-    comparison = compare_policies(runs[0].policy, runs[1].policy, opened, promised=Promised.by(*runs))
+    comparison = compare_policies(runs[0].policy, runs[1].policy, opened)
     plain = [greedy_policy(empirical_values(run.counts, run.environment.criterion)) for run in runs]
     greedy = int((plain[0].differs(plain[1])).sum())
     document = {
@@ -62,7 +61,7 @@ def twice(
         "greedy_different": greedy,
         "runs": [describe_run(run, None) for run in runs],
     }
-    code = exit_code(*runs) if comparison.agree else DIFFERENT
+    code = FINE if comparison.same else DIFFERENT
     return Answer(document, lambda console: _show(console, runs, opened, comparison, greedy), code)
 
 

@@ -1,15 +1,14 @@
-"""reprl verify: are two runs the same, and if not, where and by how much; is a run proven; do two data sets agree."""
+"""reprl verify: are two runs the same, and if not, where and by how much; do two logs agree."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reprl.cli.answer import DIFFERENT, FINE, Answer
 from reprl.cli.options import LogFile, OtherWorld, argument, refuse
 from reprl.cli.verify_data import Data, compare_data
-from reprl.cli.verify_proof import Proof, prove
 from reprl.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,31 +18,27 @@ if TYPE_CHECKING:
     from reprl.artifacts.verify import Evidence, Verification
     from reprl.sources.environment import Environment
 
+PROMISES = ("quality", "same policy", "assumed")
+
 
 def verify(
-    a: Path = argument("A", "A run folder, a policy or a receipt; with --data counts or a log."),
-    b: Path | None = argument("[B]", "The other one; may be left out with --log or --proof.", None),
+    a: Path = argument("A", "A run folder, a policy or a receipt; with --data a log."),
+    b: Path | None = argument("[B]", "The other one; may be left out with --log.", None),
     *,
-    proof: Proof,
     data: Data,
     other: OtherWorld,
     logged: LogFile,
 ) -> Answer:
     """Compare two runs: exit code 0 if they hold the same policy, 1 if not.
 
-    Runs that promise an approximate agreement need the same action only at that share of an episode's steps. If the
-    environment is built in, or named by --env, the difference in value is shown too. Reading the files imports nothing
-    and opens no other environment.
+    If the environment is built in, or named by --env, the difference in value is shown too. Reading the files imports
+    nothing and opens no other environment.
 
     --log FILE computes value and gain over practice again from that log: exit code 1 if it contradicts a receipt.
     The digest of a receipt detects accidental changes only; docs/security.md shows how to sign one.
 
-    --proof says what the counts in a run folder prove and, if that is not enough, about how many more samples a proof
-    would take: exit code 1 if the policy is not proven. With --counts the certificate in a receipt is computed again,
-    without the learner: exit code 1 if it is not true.
-
-    --data tests whether two data sets can come from one environment: exit code 1 if they contradict each other. A
-    sequential betting test compares the outcomes of each (step, state, action). "Not contradicted" is no proof.
+    --data tests whether two logs can come from one environment: exit code 1 if they contradict each other. A sequential
+    betting test compares the outcomes of each (step, state, action). "Not contradicted" is no proof.
 
     reprl verify run second
 
@@ -51,47 +46,39 @@ def verify(
 
     reprl verify run --log ours.csv
 
-    reprl verify run --proof
-
-    reprl verify run/receipt.json --proof --counts run/counts.bin
-
     reprl verify --data ours.csv theirs.csv --recipe run
     """
     if data.data:
         if b is None:
-            raise InputError("verify --data must get two data sets, A and B, got one")
-        refuse("be left out with --data", proof, log=logged.log, env=other.env, env_option=other.env_option)
+            raise InputError("verify --data must get two logs, A and B, got one")
+        refuse("be left out with --data", log=logged.log, env=other.env, env_option=other.env_option)
         return compare_data(a, b, data, other.reward_range, logged)
-    if proof.proof:
-        refuse("be left out with --proof", data, other, logged, B=b)
-        return prove(a, proof)
     refuse("come with --data", data)
-    refuse("come with --proof", proof)
-    from reprl.artifacts.verify import Promised, compare_policies, find_names, find_world, load_evidence, remarks
+    from reprl.artifacts.verify import compare_policies, find_names, find_world, load_evidence, remarks
 
     if b is None and logged.log is None:
-        raise InputError("verify must get a second run, --proof or --log FILE, got none of them")
+        raise InputError("verify must get a second run, or --log FILE, got neither")
     if logged.log is None:
         refuse("come with --log", column=logged.column)
     sides = (load_evidence(a), load_evidence(a if b is None else b))
     given = other.open(_place(sides))
     world, notes = find_world(sides) if given is None else (given, [])
     first, second = (side.policy or side.fingerprint for side in sides)
-    called, promised = (sides[0].labels, sides[1].labels), Promised.by(*(side.receipt for side in sides))
-    comparison = compare_policies(first, second, world, find_names(sides), called, promised=promised)
+    called = sides[0].labels, sides[1].labels
+    comparison = compare_policies(first, second, world, find_names(sides), called)
     notes += [] if b is None else remarks(sides)
     shown = sides if b is not None else sides[:1]
     again = _recompute(shown, logged)
     document = {
         **comparison.to_dict(),
         "paths": [side.path for side in shown],
-        "rehearsals": [_rehearsal(side) for side in shown],
-        "certificates": [_certificate(side) for side in shown],
+        "guarantees": [None if side.receipt is None else side.receipt.to_dict()["guarantee"] for side in shown],
+        "verdicts": [None if side.receipt is None else side.receipt.to_dict()["verdict"] for side in shown],
         "remarks": notes,
         "log": [each.to_dict() for each in again],
     }
     bad = any(each.contradicted for each in again)
-    code = FINE if comparison.agree and not bad else DIFFERENT
+    code = FINE if comparison.same and not bad else DIFFERENT
     both = comparison if b is not None else None
     return Answer(document, lambda console: _show(console, shown, both, notes, again), code)
 
@@ -119,23 +106,15 @@ def _place(sides: tuple[Evidence, ...]) -> Environment | None:
     return None if found is None else Environment(None, {}, Criterion(found.horizon), found.n_states, 1)
 
 
-def _rehearsal(side: Evidence) -> dict[str, Any] | None:
-    """What simulated second teams did in a run, as far as its receipt is there and says it."""
-    return None if side.receipt is None else side.receipt.to_dict()["rehearsal"]
-
-
-def _certificate(side: Evidence) -> dict[str, Any] | None:
-    """What a run's own data prove, as its receipt states it."""
-    return None if side.receipt is None else side.receipt.to_dict()["certificate"]
-
-
-def _scale(side: Evidence) -> float | None:
-    """What rescaled rewards are times in their own units, where a recipe says it."""
+def _promises(side: Evidence) -> dict[str, str]:
+    """What a receipt promises; ε is in rewards' own units where a recipe says them."""
     from reprl.artifacts.folder import named_environment
+    from reprl.report.run import promise_facts
 
-    if side.recipe is None or side.receipt is None:
-        return None
-    return named_environment(side.recipe, side.receipt).scale
+    if side.receipt is None:
+        return {}
+    scale = 1.0 if side.recipe is None else named_environment(side.recipe, side.receipt).scale
+    return {fact.label: fact.value for fact in promise_facts(side.receipt.guarantee, scale)}
 
 
 def _show(
@@ -148,23 +127,19 @@ def _show(
     from reprl.execution.terminal import fact_rows
     from reprl.report.terminal import render
 
-    receipts = [side.receipt for side in sides]
-    rehearsals = [None if receipt is None else receipt.rehearsal for receipt in receipts]
-    proofs = [None if receipt is None or receipt.certified is None else receipt.certified for receipt in receipts]
-    words = [proof and proof.certificate.words(_scale(side)) for side, proof in zip(sides, proofs, strict=True)]
+    promises = [_promises(side) for side in sides]
     rows = [
         *_rows("path", [side.path for side in sides]),
         *_rows("fingerprint", [side.fingerprint for side in sides]),
         *_rows("names", [] if comparison is None else comparison.names),
-        *_rows("rehearsal", rehearsals),
-        *_rows("certificate", words),
+        *(row for name in PROMISES for row in _rows(name, [found.get(name) for found in promises])),
         *_rows("by this log", again),
     ]
     console.print(fact_rows(rows))
     if comparison is not None:
         console.print(render(comparison))
     for remark in notes:
-        console.print(f"note: {remark}", soft_wrap=True)
+        console.print(f"note: {remark}")
 
 
 def _rows(name: str, values: Sequence[object]) -> list[tuple[str, object]]:

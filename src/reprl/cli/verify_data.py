@@ -1,4 +1,4 @@
-"""reprl verify --data: do two data sets contradict each other?"""
+"""reprl verify --data: do two logs contradict each other?"""
 
 from __future__ import annotations
 
@@ -16,34 +16,23 @@ if TYPE_CHECKING:
     from reprl.mdp.counts import Counts
     from reprl.sources.environment import Environment
 
-_LOGS = (".csv", ".gz", ".parquet")
-
 
 @group
 class Data:
-    """Two data sets instead of two runs."""
+    """Two logs instead of two runs."""
 
-    data: bool = option("Test whether the data sets A and B contradict each other.", default=False)
+    data: bool = option("Test whether the logs A and B contradict each other.", default=False)
     recipe: Path | None = option("A recipe or run folder: labels, horizon and rewards of the logs.", metavar="RECIPE")
     horizon: int | None = HORIZON
     level: float | None = option("Allowed probability of a false contradiction. Default 0.001.")
 
 
 def compare_data(a: Path, b: Path, asked: Data, reward_range: tuple[float, float] | None, logged: LogFile) -> Answer:
-    """Test two data sets: counts, run folders that keep them, or logs."""
+    """Test two logs."""
     from reprl.auditing.two_sample import same_world
 
-    recipe, horizon, level = asked.recipe, asked.horizon, asked.level
-    given = {} if level is None else {"level": level}
-    logs = [path.suffix in _LOGS for path in (a, b)]
-    if all(logs):
-        first, second, names = _read_logs((a, b), recipe, horizon, reward_range, logged)
-    elif any(logs):
-        raise InputError(f"A and B must be two logs, or counts both, got {a} and {b}")
-    else:
-        refuse("be left out for counts", horizon=horizon, reward_range=reward_range, column=logged.column)
-        (first, names), (second, other) = (_read_counts(path, recipe) for path in (a, b))
-        names = names if names.labels.states else other
+    given = {} if asked.level is None else {"level": asked.level}
+    first, second, names = _read_logs((a, b), asked.recipe, asked.horizon, reward_range, logged)
     tested = same_world(first, second, **given)
     words = [item.words(names) for item in tested.contrasts]
     verdict = "different" if tested.contradicted else "not contradicted"
@@ -88,33 +77,11 @@ def _read_logs(
     return first, second, spec.environment({})
 
 
-def _read_counts(path: Path, recipe: Path | None) -> tuple[Counts, Environment]:
-    """Read counts, from a file or a run folder, with the names that a recipe or a receipt beside them gives."""
-    from reprl.artifacts.folder import COUNTS, RECIPE, find_file, load_recipe, load_run
-    from reprl.mdp.counts import Counts
-    from reprl.mdp.criterion import Criterion
-    from reprl.mdp.dynamics import Data
-    from reprl.sources.environment import Environment
-
-    if path.is_dir():
-        if not find_file(path, COUNTS).is_file():
-            raise InputError(f"{path} must be a run folder that keeps its counts (--certify), got one without")
-        return Data.load(find_file(path, COUNTS)).counts, load_run(path).environment
-    counts = Counts.load(path)
-    horizon, n_states, n_actions = counts.outcomes.shape
-    place = Environment(None, {}, Criterion(horizon), n_states, n_actions)
-    if recipe is not None:
-        folder = recipe if recipe.is_dir() else recipe.parent
-        place = load_recipe(find_file(folder, RECIPE) if recipe.is_dir() else recipe).environment
-        place = load_run(folder).environment if recipe.is_dir() else place
-    return counts, place
-
-
 def _show(console: Console, tested: SameWorld, words: list[str]) -> None:
     if not tested.contradicted:
-        console.print("not contradicted: both data sets can come from one environment; this is no proof that they do")
+        console.print("not contradicted: both logs can come from one environment; this is no proof that they do")
         return
-    console.print("different: the two data sets contradict each other", style="bold red")
+    console.print("different: the two logs contradict each other", style="bold red")
     console.print(f"by chance alone with probability at most {tested.p_value:.2g}; where it shows most:")
     for line in words:
         console.print(f"  {line}", soft_wrap=True)

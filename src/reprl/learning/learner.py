@@ -18,13 +18,12 @@ from reprl.learning.baseline import resolve_baseline
 from reprl.learning.full import run_paper
 from reprl.learning.protocol import number_within
 from reprl.learning.result import LearnResult, Run
-from reprl.learning.search_opening import learn_by_search, wants_search
+from reprl.learning.search_opening import find_search, learn_by_search
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.learning.soft import run_soft
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
-from reprl.paper.constants import least_units
 from reprl.randomness import SharedKey, fresh_seed
 from reprl.sources.access import WAYS
 from reprl.sources.environment import Environment, describe, fresh_model, open_environment, truncate
@@ -97,7 +96,8 @@ def learn(
         refuse("for a recipe, which says it", **given, **options)
         how: dict[str, Any] = {"data_seed": data_seed, "max_samples": most, "workers": workers}
         return env.learn(checkpoint=checkpoint, progress=progress, **how)
-    if wants_search(env, learner, options):
+    search, opened = find_search(env, learner, options)
+    if search:
         return learn_by_search(
             env,
             horizon=horizon,
@@ -106,6 +106,7 @@ def learn(
             shared_seed=fresh_seed() if shared_seed is None else shared_seed,
             data_seed=_private_seed(data_seed, checkpoint),
             options=options,
+            opened=opened,
             max_samples=most,
             workers=workers,
             timeout=timeout,
@@ -113,7 +114,7 @@ def learn(
             progress=progress,
         )
     check_options(options)
-    world = open_environment(env, horizon, reward_range, discount)
+    world = open_environment(env, horizon, reward_range, discount, opened)
     with _closing(None if world is env else world):
         return learn_as(
             world,
@@ -125,6 +126,7 @@ def learn(
             timeout=timeout,
             checkpoint=checkpoint,
             progress=progress,
+            own=world is not env,
         )
 
 
@@ -139,6 +141,7 @@ def learn_as(
     timeout: float | None,
     checkpoint: str | os.PathLike[str] | None,
     progress: bool | Progress,
+    own: bool = False,
 ) -> LearnResult:
     """Learn as ``learn`` does, in an environment that is open, with settings as recipes hold them."""
     began, workers = time.perf_counter(), _checked_workers(workers, progress)
@@ -149,7 +152,7 @@ def learn_as(
     settings = settings.resolve_stationarity(world)
     chosen = ReprlLearner(settings, None, max_samples)
     with (
-        fresh_model(world, settings.access, _private_seed(data_seed, checkpoint)) as model,
+        fresh_model(world, settings.access, _private_seed(data_seed, checkpoint), own=own) as model,
         open_checkpoint(checkpoint, _work(world, chosen, key.seed, model.data_seed)) as kept,
         progress_bar(progress, "episodes") as tell,
     ):
@@ -288,15 +291,3 @@ class ReprlLearner:
             number_within(self.samples, 2 * way.cost(model, pooled=pooled), f"two times {way.unit}")
             limit = self.samples
         return run_soft(model, shared_key, settings, execution, limit=limit)
-
-    def minimum_budget(self, model: Any) -> int:
-        """Return the smallest budget that is worth a try: for the paper's rule, what the smallest scale costs."""
-        settings = self.settings
-        check_model(model, self.access, self.name, masked=settings.rule == "soft")
-        way = WAYS[self.access]
-        if settings.rule == "paper":
-            task = settings.paper.task(model.n_states, model.n_actions, model.horizon)
-            return way.cost(model) * least_units(task)
-        if not way.plays:
-            return way.cost(model, pooled=bool(settings.resolve_stationarity(model).stationary))
-        return way.cost(model) * int(model.n_states * model.n_actions)

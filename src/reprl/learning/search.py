@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
-from reprl.assurance.student import StudentTest, student_interval
 from reprl.errors import InputError, check_count, quote
 from reprl.execution.pool import WorkerPool
 from reprl.execution.progress import progress_bar
@@ -20,14 +18,12 @@ from reprl.guarantee import Guarantee
 from reprl.learning.search_result import Estimate, RungRecord, SearchDetails, SearchRecord, SearchResult
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey
-from reprl.search.betting import Levels, MeanTest, mean_interval, rung_risk, scan_levels
+from reprl.search.betting import MeanTest, mean_interval, rung_risk, scan_levels
 from reprl.search.families import Family, Named, Networks, Own, head_for, tables_for
 from reprl.search.ladder import Aim, Climb, Step, climb
-from reprl.search.networks import make_network
-from reprl.search.scales import Scaled, find_scales, first_inputs
-from reprl.search.scan import Judge, Test
+from reprl.search.networks import first_inputs, make_network
+from reprl.search.scan import Judge
 from reprl.search.settings import SearchSettings
-from reprl.search.tournament import Interval, improve
 from reprl.sources.access import episode_steps
 from reprl.sources.environment import make
 from reprl.sources.gymnasium.model import GymnasiumModel, to_gymnasium
@@ -35,16 +31,19 @@ from reprl.sources.returns import Play, Range, ReturnModel, Returns
 from reprl.storage.checkpoints import open_checkpoint
 
 PROOF = "docs/proofs/search.md"
-SCALES = 0.1
-"""The part of the risk that is for finding scales of observations, where that is needed."""
 STEPS = 64
-"""The smallest step of a ladder is this fraction of the way to its target."""
-TOLERANCE = 16
-"""The tolerance of a tournament is at least this fraction of the range of returns."""
+"""The smallest step of a ladder is this fraction of the way to its highest level; without a target, that level is this
+fraction of the range below the bound of returns."""
+FAILURES = 3
+"""Without a target a ladder ends after so many rungs in a row without a winner."""
+SHRINK = 0.75
+"""Without a target the first rungs, as long as there is no winner, come down from the bound by this factor."""
+UNKNOWN_BOUNDS = (
+    "return_range or reward_range must be given for a search where returns have no known bound, got None: returns "
+    "beyond return_range are clipped, and the promise is about clipped returns (--return-range LOW HIGH)"
+)
 ROOM = 256
 """At the target a threshold is at most this fraction of the range above it: good candidates grow rare quickly."""
-_NO_BOUND = 1e300
-"""What a policy may lose, in reward units, where returns have no bound; else no policy earns more than the bound."""
 BASELINE = 16
 """Episodes of the policy that everything is compared with."""
 
@@ -56,8 +55,9 @@ def open_returns(
     return_range: Any,
     data_seed: int | None,
     options: Mapping[str, Any] | None = None,
+    opened: Any = None,
 ) -> ReturnModel:
-    """Return an environment as a source of returns."""
+    """Return an environment as a source of returns; opened is the same where it is open already."""
     if isinstance(env, ReturnModel):
         return env if data_seed is None else env.for_run(data_seed)
     if isinstance(env, GymnasiumModel):
@@ -72,7 +72,7 @@ def open_returns(
     if isinstance(env, str):
         env = env.removeprefix("gym:")
     ranges = {"reward_range": reward_range, "return_range": return_range}
-    return ReturnModel(env, horizon, **ranges, data_seed=data_seed, **(options or {}))
+    return ReturnModel(env, horizon, **ranges, data_seed=data_seed, opened=opened, **(options or {}))
 
 
 def learn_search(
@@ -89,8 +89,8 @@ def learn_search(
     """Search for a policy by scans that climb (docs/search.md); the arguments are those of ``reprl.learn``.
 
     Guarantee:
-        `certified` where returns are bounded: with probability at least 1 − ρ two runs print the same policy, and with
-        probability at least 1 − min(δ, ρ/2) its mean return is above the threshold of its rung (docs/proofs/search.md).
+        `certified`: with probability at least 1 − ρ two runs print the same policy, and with probability at least
+        1 − min(δ, ρ/2) its mean return is above the threshold of its rung (docs/proofs/search.md).
 
     Randomness:
         Shared, at ("search", …) of SharedKey(shared_seed). Data: streams "search/…" of the model's data seed only.
@@ -98,22 +98,28 @@ def learn_search(
     began, key = time.perf_counter(), SharedKey(shared_seed)
     model.timeout = timeout
     limit = None if max_samples is None else check_count("max_samples", max_samples, 1)
-    check_target(settings, model)
+    bounds, aim = check_target(settings, model)
     with (
         open_checkpoint(checkpoint, _work(model, settings, shared_seed, limit)) as kept,
         WorkerPool(model, workers, kept) as pool,
         progress_bar(progress, "candidates") as tell,
     ):
-        returns = Returns(model, pool, None, limit)
-        family, scaled = _family(key, returns, settings)
+        family = _family(model, settings)
         returns = Returns(model, pool, family.acting, limit)
-        baseline = _baseline(returns, family)
-        if scaled is not None and scaled.undecided is not None:
-            climbed = Climb((), None, math.nan, False, None)
-        else:
-            say = None if tell is None else (lambda rung, j: tell(f"rung {rung}", j, settings.candidates))
-            climbed = _climb(key, returns, family, settings, say)
-    details = _details(model, settings, climbed, scaled, baseline)
+        baseline = _baseline(returns, family, bounds)
+        candidates, near = settings.proposals
+        say = None if tell is None else (lambda rung, j: tell(f"rung {rung}", j, candidates))
+        climbed = climb(
+            key, returns, family, aim, partial(_judge, bounds, settings.risk),
+            candidates=candidates, near=near, rungs=settings.rungs, tell=say,
+        )  # fmt: skip
+    details = SearchDetails(
+        ladder=tuple(_rung(step, bounds) for step in climbed.steps),
+        reached=climbed.reached,
+        undecided=climbed.undecided,
+        baseline=baseline,
+        clipped=model.clipped,
+    )
     weights = climbed.weights if climbed.weights is not None else _start(family)
     record = SearchRecord(
         model.title, model.origin, model.horizon, model.reward_range, model.return_range, model.digest,
@@ -121,23 +127,21 @@ def learn_search(
     )  # fmt: skip
     return SearchResult(
         policy=family.policy(weights),
-        guarantee=_promise(settings, model, details, climbed, scaled),
+        guarantee=_promise(settings, bounds, details, climbed),
         settings=settings,
         details=details,
         record=record,
     )
 
 
-def check_target(settings: SearchSettings, model: ReturnModel) -> None:
-    """Refuse a target, or none, that returns cannot be compared with."""
+def check_target(settings: SearchSettings, model: ReturnModel) -> tuple[Range, Aim]:
+    """Return the bounds of returns and where the ladder leads, or refuse what they leave open."""
     bounds, target = model.return_range, settings.target
-    if bounds is None and target is None and settings.tolerance is None:
-        raise InputError(
-            "target or tolerance must be given where returns have no bound (reward_range or return_range would give "
-            "one), got None"
-        )
-    if bounds is not None and target is not None and not bounds.low <= target < bounds.high:
+    if bounds is None:
+        raise InputError(UNKNOWN_BOUNDS)
+    if target is not None and not bounds.low <= target < bounds.high:
         raise InputError(f"target must lie in [{bounds.low:g}, {bounds.high:g}), the range of returns, got {target:g}")
+    return bounds, aim_of(target, bounds)
 
 
 def _work(model: ReturnModel, settings: SearchSettings, shared_seed: int, limit: int | None) -> dict[str, Any]:
@@ -159,32 +163,27 @@ def policy_name(policy: Any) -> str | None:
     return policy if policy is None or isinstance(policy, str) else Own.of(policy).name
 
 
-def _family(key: SharedKey, returns: Returns, settings: SearchSettings) -> tuple[Family, Scaled | None]:
-    """Return what is proposed, with scales of observations found out where they are needed."""
+def _family(model: ReturnModel, settings: SearchSettings) -> Family:
+    """Return what is proposed."""
     from gymnasium import spaces
 
-    model, policy = returns.model, settings.policy
+    policy = settings.policy
     box = isinstance(model.observation_space, spaces.Box)
     if policy is None:
         policy = "linear" if box else "table"
     if not isinstance(policy, str):
-        return cast(Family, Own.of(policy, model.action_space)), None
+        return cast(Family, Own.of(policy, model.action_space))
     if policy == "table":
         if box:
-            raise InputError("policy must not be 'table' for observations that are a Box: reprl.discretize cuts them")
-        return tables_for(model.observation_space, model.action_space), None
+            raise InputError(
+                "policy must not be 'table' for observations that are a Box: "
+                "gymnasium.wrappers.DiscretizeObservation cuts them into cells"
+            )
+        return tables_for(model.observation_space, model.action_space)
     if not box:
         raise InputError(f"policy must be 'table' for observations that are no Box, got {policy!r}")
-    head = head_for(model.action_space)
     inputs = first_inputs(model.observation_space, settings.observation_range)
-    scaled = find_scales(key, returns, inputs, head, _unit_test, settings.risk * SCALES)
-    ready = scaled.inputs._replace(scale=tuple(s or 1.0 for s in scaled.inputs.scale))
-    return Networks(make_network(policy, settings.hidden), ready, head), scaled
-
-
-def _unit_test(theta: float, level: float) -> Test:
-    """A test of the mean of samples that are 0 or 1."""
-    return MeanTest.checked(0.0, 1.0, theta, Levels(level, level))
+    return Networks(make_network(policy, settings.hidden), inputs, head_for(model.action_space))
 
 
 def _start(family: Family) -> Any:
@@ -192,136 +191,50 @@ def _start(family: Family) -> Any:
     return np.zeros(family.size) if family.centre is None else family.centre
 
 
-def _baseline(returns: Returns, family: Family) -> Estimate | None:
+def _baseline(returns: Returns, family: Family, bounds: Range) -> Estimate | None:
     """What the policy earns that is there before the search."""
     afford = returns.affordable()
     if afford is not None and afford < BASELINE:
         return None
     (found,) = returns.play([Play(_start(family), "search/baseline", 0, BASELINE)])
-    return _estimate(found, returns.model.return_range)
+    return _estimate(found, bounds)
 
 
-def _estimate(found: Any, bounds: Range | None) -> Estimate:
+def _estimate(found: Any, bounds: Range) -> Estimate:
     """The mean of returns, with a 95 % interval that holds at whatever time they were stopped."""
-    mean = float(found.mean())
-    if bounds is None:
-        half = 1.96 * float(found.std(ddof=1)) / math.sqrt(found.size) if found.size > 1 else math.inf
-        return Estimate(mean, mean - half, mean + half, int(found.size))
-    return Estimate(mean, *mean_interval(found, *bounds, 0.05), int(found.size))
+    return Estimate(float(found.mean()), *mean_interval(found, *bounds, 0.05), int(found.size))
 
 
-def aim_of(target: float, bounds: Range) -> Aim:
-    """Return where a ladder leads: to the target."""
+def aim_of(target: float | None, bounds: Range) -> Aim:
+    """Return where a ladder leads: to the target, or else as near the bound of returns as it gets."""
     span = bounds.high - bounds.low
-    room = min(span / ROOM, 0.5 * (bounds.high - target))
-    return Aim(bounds, target, max((target - bounds.low) / STEPS, span / STEPS**2), 0.5, room)
+    level = bounds.high - span / STEPS if target is None else target
+    room = min(span / ROOM, 0.5 * (bounds.high - level))
+    aim = Aim(bounds, level, max((level - bounds.low) / STEPS, span / STEPS**2), 0.5, room)
+    return aim if target is not None else aim._replace(shrink=SHRINK, failures=FAILURES)
 
 
-class _Certified(NamedTuple):
-    """Decisions by bets on bounded returns."""
-
-    bounds: Range
-    risk: float
-    """Of one team, over all rungs."""
-
-    def judge(self, rung: int, threshold: float) -> Judge:
-        """Return the tests of the candidates of a rung."""
-        each = rung_risk(2.0 * self.risk, rung, None)
-        return lambda j: MeanTest.checked(*self.bounds, threshold, scan_levels(each, j))
-
-    def interval(self, rung: int, candidates: int) -> Interval:
-        """Return the intervals of the candidates of a tournament, which hold all together."""
-        level = rung_risk(2.0 * self.risk, rung, None) / candidates
-        return lambda returns: mean_interval(returns, *self.bounds, level, steps=24)
+def _judge(bounds: Range, risk: float, rung: int, threshold: float) -> Judge:
+    """Return the tests of the candidates of a rung, by bets; risk is that of one team, over all rungs."""
+    each = rung_risk(2.0 * risk, rung, None)
+    return lambda j: MeanTest.checked(*bounds, threshold, scan_levels(each, j))
 
 
-class _Rehearsed(NamedTuple):
-    """Decisions by Student's statistic, of which nothing is proven."""
-
-    width: float
-    risk: float
-
-    def judge(self, rung: int, threshold: float) -> Judge:
-        """Return the tests of the candidates of a rung."""
-        each = rung_risk(2.0 * self.risk, rung, None)
-        return lambda j: StudentTest(threshold, min(each, scan_levels(each, j).above * 4.0), self.width)
-
-    def interval(self, rung: int, candidates: int) -> Interval:
-        """Return the intervals of the candidates of a tournament."""
-        level = rung_risk(2.0 * self.risk, rung, None) / candidates
-        return lambda returns: student_interval(returns, level, self.width)
-
-
-def _climb(
-    key: SharedKey, returns: Returns, family: Family, settings: SearchSettings, tell: Callable[[int, int], None] | None
-) -> Climb:
-    """Climb to the target or, where none is named, hold tournaments; by bets unless returns have no bound."""
-    bounds, target = returns.model.return_range, settings.target
-    risk, width = settings.risk * (1.0 - SCALES), _width(settings, bounds)
-    way: _Certified | _Rehearsed = _Rehearsed(width, risk)
-    if bounds is not None and settings.assurance == "certified":
-        way = _Certified(bounds, risk)
-    how: dict[str, Any] = {"near": settings.near, "rungs": settings.rungs, "tell": tell}
-    if target is None:
-        return improve(key, returns, family, width, way.interval, entrants=settings.entrants, **how)
-    aim = Aim(Range(target - width, math.inf), target, width, 0.0, width)
-    if bounds is not None:
-        aim = aim_of(target, bounds)
-    else:
-        how["rungs"] = 1  # there is no level from which to climb
-    return climb(key, returns, family, aim, way.judge, candidates=settings.candidates, **how)
-
-
-def _width(settings: SearchSettings, bounds: Range | None) -> float:
-    """Differences of mean returns that matter: the least tolerance of a tournament, or a share of what is asked for."""
-    if settings.target is None and settings.tolerance is not None:
-        return settings.tolerance
-    if bounds is not None:
-        return (bounds.high - bounds.low) / (TOLERANCE if settings.target is None else STEPS)
-    assert settings.target is not None
-    return max(abs(settings.target), 1.0) / 16.0
-
-
-def _details(
-    model: ReturnModel, settings: SearchSettings, climbed: Climb, scaled: Scaled | None, baseline: Estimate | None
-) -> SearchDetails:
-    ladder = tuple(_rung(step, model.return_range) for step in climbed.steps)
-    return SearchDetails(
-        ladder=ladder,
-        reached=climbed.reached,
-        undecided=climbed.undecided,
-        scales=() if scaled is None else scaled.inputs.scale,
-        estimated=() if scaled is None else scaled.estimated,
-        unscaled=None if scaled is None else scaled.undecided,
-        baseline=baseline,
-        clipped=model.clipped,
-    )
-
-
-def _rung(step: Step, bounds: Range | None) -> RungRecord:
+def _rung(step: Step, bounds: Range) -> RungRecord:
     found = step.found
     earned = None if found.winner is None else _estimate(found.returns, bounds)
-    level, threshold = (x if math.isfinite(x) else None for x in (step.level, step.threshold))
     return RungRecord(
-        step.rung, level, threshold, found.winner, found.tried, step.episodes, step.samples, earned, step.tolerance
+        step.rung, step.level, step.threshold, found.winner, found.tried, step.episodes, step.samples, earned
     )
 
 
-def _promise(
-    settings: SearchSettings, model: ReturnModel, details: SearchDetails, climbed: Climb, scaled: Scaled | None
-) -> Guarantee:
-    bounds = model.return_range
-    lost = _NO_BOUND if bounds is None else bounds.high - (bounds.low if details.winner is None else climbed.floor)
+def _promise(settings: SearchSettings, bounds: Range, details: SearchDetails, climbed: Climb) -> Guarantee:
+    lost = bounds.high - (bounds.low if details.winner is None else climbed.floor)
     figures: dict[str, Any] = {"rho": settings.rho, "delta": settings.delta, "epsilon": lost}
-    if scaled is not None and scaled.undecided is not None:
-        source = f"samples ran out on the scale of number {scaled.undecided} of an observation"
-        return Guarantee.of(**figures, status="none", source=source)
     if details.undecided is not None:
         cut = details.undecided
         source = (
             f"candidate {cut.candidate} of rung {len(climbed.steps) - 1} is undecided after {cut.episodes:,} episodes"
         )
         return Guarantee.of(**figures, status="none", source=source)
-    if bounds is None or settings.assurance == "rehearsed":
-        return Guarantee.of(**figures, status="rehearsed", source="docs/search.md")
     return Guarantee.of(**figures, status="certified", source=PROOF)

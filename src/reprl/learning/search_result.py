@@ -31,11 +31,10 @@ class RungRecord(NamedTuple):
     """One scan of a ladder."""
 
     rung: int
-    level: float | None
+    level: float
     """The level that the rung asked for."""
-    threshold: float | None
-    """The level and a shared draw: what a candidate's mean return must exceed. In a tournament both are what the
-    winner's mean return is above, by this run's data; None where it was cut."""
+    threshold: float
+    """The level and a shared draw: what a candidate's mean return must exceed."""
     candidate: int | None
     """The first that does; None if none of all tried does, or one is undecided."""
     tried: int
@@ -43,13 +42,6 @@ class RungRecord(NamedTuple):
     samples: int
     earned: Estimate | None
     """What the winner earned in the rung's own episodes."""
-    tolerance: float | None = None
-    """Of a tournament: how far below the best candidate the winner may be."""
-
-    @property
-    def bar(self) -> str:
-        """What the winner had to pass, a function of the shared seed and of earlier verdicts."""
-        return f"threshold {self.threshold:.5g}" if self.tolerance is None else f"tolerance {self.tolerance:.5g}"
 
 
 class SearchDetails(NamedTuple):
@@ -57,15 +49,9 @@ class SearchDetails(NamedTuple):
 
     ladder: tuple[RungRecord, ...]
     reached: bool
-    """Whether the target was passed; in a tournament, whether nothing near the winner is better by the tolerance."""
+    """Whether the target was passed; without one, whether the level next to the bound of returns was."""
     undecided: Undecided | None
     """The candidate that samples ran out on, in the last rung."""
-    scales: tuple[float, ...]
-    """Of the numbers in an observation; empty where the policy needs none."""
-    estimated: tuple[int, ...]
-    """Numbers whose scale the run has decided."""
-    unscaled: int | None
-    """The number whose scale samples ran out on."""
     baseline: Estimate | None
     """What the policy earns that is there before the search: always the first action, or the family's own centre."""
     clipped: int
@@ -80,9 +66,9 @@ class SearchDetails(NamedTuple):
 def first_difference(one: SearchDetails, two: SearchDetails) -> str:
     """Say at which rung the ladders of two runs first differ; empty if they do not."""
     for a, b in zip(one.ladder, two.ladder, strict=False):
-        if (a.candidate, a.bar) != (b.candidate, b.bar):
+        if (a.candidate, a.threshold) != (b.candidate, b.threshold):
             found = " and ".join("none" if x.candidate is None else f"candidate {x.candidate}" for x in (a, b))
-            return f"they differ from rung {a.rung}, {a.bar}: {found}"
+            return f"they differ from rung {a.rung}, threshold {a.threshold:.5g}: {found}"
     return ""
 
 
@@ -146,8 +132,7 @@ class SearchResult(RunResult):
     def certified_return(self) -> float | None:
         """Certified lower bound on the mean return; None if nothing is certified."""
         winner = self.details.winner
-        proves = self.record.return_range is not None and self.settings.assurance == "certified"
-        return winner.threshold if proves and winner is not None else None
+        return None if winner is None else winner.threshold
 
     @property
     def recipe(self) -> SearchRecipe:

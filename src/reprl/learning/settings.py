@@ -100,8 +100,8 @@ class Paper(NamedTuple):
 
     @property
     def decision(self) -> Decision:
-        """The decision rule; values are rounded where the proof asks for it."""
-        return Decision(mechanism=self.mechanism, coupling=self.coupling, rounding=self.constants == "proven")
+        """The decision rule: Algorithm 1, with rounded values."""
+        return Decision(mechanism=self.mechanism, coupling=self.coupling)
 
     def task(self, n_states: int, n_actions: int, horizon: int) -> Task:
         """Return what the paper's constants are computed for."""
@@ -248,7 +248,8 @@ class Settings:
         """
         if self.stationary is not None or self.rule != "soft":
             return self
-        return replace(self, stationary=bool(getattr(world, "stationary", True)))
+        shown = getattr(world, "stationary", None)  # None: a black box, which shows nothing
+        return replace(self, stationary=True if shown is None else bool(shown))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields by name, for recipes."""

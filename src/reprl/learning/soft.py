@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reprl.assurance.quality_certificate import QualityCertificate, certify_quality
 from reprl.assurance.teams import Answers, ask_teams
 from reprl.assurance.teams import Round as TeamRound
 from reprl.assurance.verdict import Ask, Verdict, find_haunted, forecast, judge, judge_policy, make_round
@@ -32,7 +34,7 @@ from reprl.mdp.tiers import Tiers
 from reprl.randomness import DataStream, SharedKey, check_shared_key
 from reprl.rule.bound import SoftRule
 from reprl.rule.preference import preference_order
-from reprl.rule.soft import Choice
+from reprl.rule.soft import LEAST_GAIN, Choice
 from reprl.sources.access import WAYS
 from reprl.sources.protocol import check_model, is_stationary, mask_of
 
@@ -85,8 +87,13 @@ def run_soft(
             haunted = find_haunted(now.evidence, settings.delta, settings.min_probability)
             asked = make_round(now.evidence, rule.asked, rule.draws, now.policy, now.choice, haunted)
             times = forecast(asked, f"{now.number}/forecast", MOST_TIMES, ask)
+        proof = None
+        if not criterion.stationary and not outcome.drift:
+            proof = certify_quality(now.evidence, now.policy, rule.asked.baseline, settings.delta)
     stated = bool(settings.stationary) and not is_stationary(model) and criterion.discount is None
     guarantee = promise(settings, now.choice, verdict, outcome.drift, stated=stated)
+    if proof is not None:
+        guarantee = certified(guarantee, settings, proof, length=float(criterion.rows))
     needed = None if times is None else float(times) * model.ledger.samples
     return make_run(settings, rule, now, guarantee, SoftDetails(now.choice, verdict, outcome.drift, needed))
 
@@ -171,6 +178,15 @@ def promise(settings: Settings, choice: Choice, verdict: Verdict, drift: str, *,
     return Guarantee(
         quality=quality, same=same, epsilon=choice.allowed, share=settings.quality, assumed="; ".join(assumed)
     )
+
+
+def certified(guarantee: Guarantee, settings: Settings, proof: QualityCertificate, *, length: float) -> Guarantee:
+    """Return a guarantee whose quality is certified, if the run's data prove it; it then assumes nothing rare."""
+    least = (1.0 - settings.quality) * LEAST_GAIN * length if settings.quality is not None else settings.epsilon or 0.0
+    if proof.loss > least and (settings.quality is None or proof.quality < settings.quality):
+        return guarantee
+    source = "proven from this run's own data: docs/proofs/certificate-quality.md"
+    return replace(guarantee, quality=Promise("certified", settings.delta, source))
 
 
 def make_run(settings: Settings, rule: SoftRule, now: Round, guarantee: Guarantee, details: Details) -> Run:

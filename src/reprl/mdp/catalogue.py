@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from reprl.errors import InputError, check_int, check_option, hint, quote
-from reprl.mdp import icu, worlds
+from reprl.mdp import worlds
 from reprl.mdp.labels import Origin
 from reprl.mdp.tabular import TabularMDP
 from reprl.mdp.worlds import hard_instance as hard_instance
@@ -28,7 +28,6 @@ CatalogueId = Literal[
     "queue-admission-v0",
     "hard-instance-v0",
     "gambler-v0",
-    "icu-sepsis-v0",
 ]
 
 
@@ -79,9 +78,6 @@ _WORLDS: dict[str, _World] = {
     ),
     "gambler-v0": _World(
         worlds.gambler, "stake what you like on a coin until you are rich or broke; many stakes are equally wise"
-    ),
-    "icu-sepsis-v0": _World(
-        icu.icu_sepsis, "fluids and vasopressors for a patient with sepsis, from intensive-care records (extra icu)"
     ),
 }
 

@@ -19,7 +19,7 @@ from reprl.storage.fields import ANYTHING, TEXT, choice, many, read_fields, whol
 MAX_SIZE = 2**31 - 1
 """The largest number of states or actions."""
 
-_CUTS = {"observation": "reprl.discretize(env, bins, low=…, high=…)", "action": "gymnasium.wrappers.DiscretizeAction"}
+_CUTS = {"observation": "gymnasium.wrappers.DiscretizeObservation", "action": "gymnasium.wrappers.DiscretizeAction"}
 
 
 class Codec:

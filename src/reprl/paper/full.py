@@ -87,7 +87,7 @@ def run_full(
         return first.setdefault(learned.induction.policy, learned).induction.policy
 
     batch = None
-    if task.parallel and ParallelLearners.ready(model, decision):
+    if task.parallel and ParallelLearners.ready(model):
         batch = ParallelLearners(model, constants, decision, execution.workers)
     boosted = Boosted(
         learner=learn,

@@ -36,13 +36,17 @@ CHUNK = 1 << 17
 
 
 class Choice(NamedTuple):
-    """How every step decides: shared addresses and the numbers of the mechanism and the coupling."""
+    """How every step decides: shared addresses and the numbers of the mechanism, the coupling and the rounding."""
 
     arms: NDArray[np.uint64]
-    """(H, 2): shared address of a step's arms."""
+    """(H, 2): shared address of a step's arms,"""
+    rounding: NDArray[np.uint64]
+    """(H, 2): and of its rounding."""
     epsilon: float
     temperature: float
     """Of the exponential mechanism; 0 for the compact one, whose window is ε/2."""
+    width: float
+    """Of the rounding; 0 for none."""
     subtracted: float
     """Pessimism: what every value loses."""
     joint: bool
@@ -56,7 +60,7 @@ class ParallelLearners:
     Args:
         model: parallel samples of an MDP in memory.
         constants: calls, accuracy and failure probability of a learner.
-        decision: mechanism and coupling; values that are rounded are not for kernels (`ready`).
+        decision: mechanism, coupling and rounding.
         workers: threads; they cannot change what is found.
 
     Randomness:
@@ -69,9 +73,9 @@ class ParallelLearners:
         self._first: dict[Policy, tuple[SharedKey, LearnerData, int]] = {}
 
     @staticmethod
-    def ready(model: object, decision: Decision) -> bool:
+    def ready(model: object) -> bool:
         """Whether kernels can make these learners; it depends on the configuration alone."""
-        return not decision.rounding and isinstance(model, GenerativeModel) and model.allowed is None
+        return isinstance(model, GenerativeModel) and model.allowed is None
 
     def many(self, key: SharedKey, n: int) -> Counter[Policy]:
         """Make n learners under one seed and count the policies that they output.
@@ -99,7 +103,7 @@ class ParallelLearners:
     ) -> list[tuple[int, int, NDArray[np.uint16]]]:
         """Make learners first, …, first + n − 1: for every policy its first learner, its number of learners, itself."""
         actions = np.empty((n, self._model.horizon, self._model.n_states), dtype=np.uint16)
-        if not _decide(data, choice, first, self._search(), actions):
+        if not _decide(data, choice, first, *self._searches(), actions):
             raise InputError(
                 f"coupling of the states of a step passed max_nodes={choice.max_nodes}: choose coupling='product'"
             )
@@ -132,15 +136,18 @@ class ParallelLearners:
         log = math.log(3.0 * n_states * n_actions / (self._constants.delta / horizon))
         return Choice(
             arms=np.array([step.derive("arms").words for step in steps]),
+            rounding=np.array([step.derive("rounding").words for step in steps]),
             epsilon=epsilon,
             temperature=2.0 * log / epsilon if decision.mechanism == "exponential" else 0.0,
+            width=epsilon / 2.0 if decision.rounding else 0.0,
             subtracted=self._constants.pessimism * epsilon,
             joint=decision.coupling == "joint",
             max_nodes=decision.max_nodes,
         )
 
-    def _search(self) -> Search:
-        return make_search(self._model.n_states, self._model.n_actions)
+    def _searches(self) -> tuple[Search, Search]:
+        n_states = self._model.n_states
+        return make_search(n_states, self._model.n_actions), make_search(n_states, 2)
 
 
 @njit(cache=True, nogil=True)
@@ -158,11 +165,13 @@ def draw_learner(data: LearnerData, number: int, hits: NDArray[np.int64]) -> Non
 
 
 @njit(cache=True, nogil=True)
-def _decide(data: LearnerData, choice: Choice, first: int, search: Search, actions: NDArray[np.uint16]) -> bool:
+def _decide(
+    data: LearnerData, choice: Choice, first: int, search: Search, coins: Search, actions: NDArray[np.uint16]
+) -> bool:
     """Fill actions, (n, H, S), with the policies of learners first, first + 1, …; False if a search takes too long."""
     horizon, n_states, n_actions = data.outcomes.horizon, data.outcomes.n_states, data.outcomes.n_actions
     hits = np.zeros(data.outcomes.next_state.size + (horizon - 1) * data.outcomes.slot_shift, np.int64)
-    scores, laws = np.empty((n_states, n_actions)), np.empty((n_states, n_actions))
+    scores, laws, pair = np.empty((n_states, n_actions)), np.empty((n_states, n_actions)), np.empty((n_states, 2))
     values, chosen = np.empty(n_states), np.empty(n_states, np.int64)
     for i in range(actions.shape[0]):
         draw_learner(data, first + i, hits)
@@ -177,6 +186,8 @@ def _decide(data: LearnerData, choice: Choice, first: int, search: Search, actio
                 actions[i, h, s] = chosen[s]
                 values[s] = scores[s, chosen[s]]
             if h > 0:  # values of the first step enter nothing
+                if choice.width > 0.0 and not _round(choice.rounding[h], values, choice, coins, pair, chosen):
+                    return False
                 for s in range(n_states):
                     values[s] = min(max(values[s] - choice.subtracted, 0.0), float(horizon - h))
     return True
@@ -220,4 +231,29 @@ def _couple(
         find_winner(words[0], words[1], laws, search, search.progress[1] + SLICE, out)
         if search.progress[1] > choice.max_nodes:
             return False
+    return True
+
+
+@njit(cache=True, nogil=True, inner=True)
+def _round(
+    words: NDArray[np.uint64],
+    values: NDArray[np.float64],
+    choice: Choice,
+    coins: Search,
+    pair: NDArray[np.float64],
+    parity: NDArray[np.int64],
+) -> bool:
+    """Round values in place, as `round_vector` does."""
+    width = choice.width
+    for i in range(values.size):
+        cell = values[i] / width
+        below = math.floor(cell)
+        up = math.sin(0.5 * math.pi * (cell - below)) ** 2
+        odd = 1.0 - up if below % 2 == 1 else up
+        pair[i, 0], pair[i, 1] = 1.0 - odd, odd
+    if not _couple(words, pair, choice, coins, parity):
+        return False
+    for i in range(values.size):
+        below = math.floor(values[i] / width)
+        values[i] = width * (below + (parity[i] != below % 2))
     return True

@@ -9,13 +9,11 @@ import numpy as np
 from reprl.auditing.divergence import STAGES, Divergence
 from reprl.auditing.evidence import fewest_to_reject
 from reprl.auditing.record import AuditReport
-from reprl.guarantee import PROMISES
 from reprl.learning.worth import Worth
 from reprl.report import charts
 from reprl.report.maps import Maps
 from reprl.report.names import action_name, describe_world, state_name
 from reprl.report.numbers import chosen, counted, number, percent, span
-from reprl.report.run import share_of
 from reprl.report.shades import shade
 from reprl.report.summary import (
     Badge,
@@ -45,7 +43,7 @@ def summarize_audit(audit: AuditReport) -> Summary:
     weight = np.where(audit.policies.reached, weight, 0.0)
     world = audit.environment
     maps = Maps(world, weight, worst=True)
-    kind, shared = "Sequential" if audit.sequential else "Fixed-size", "recipe" if _fixed(audit) else "shared seed"
+    kind = "Sequential" if audit.sequential else "Fixed-size"
     where: list[Block] = [*_figures(audit, maps), _cells(audit), _stages(audit), _divergences(audit)]
     test = Listing("Test", _test(audit))
     return Summary(
@@ -62,28 +60,18 @@ def summarize_audit(audit: AuditReport) -> Summary:
         ),
         lead=describe_world(world),
         heading="Claim",
-        caption=f"A pair: two runs, one {shared}, independent data. {kind} test at level {audit.level:g}.",
+        caption=f"A pair: two runs, one shared seed, independent data. {kind} test at level {audit.level:g}.",
         mark=Mark("Audit fingerprint", digest(audit.to_dict()), "SHA-256 of the audit as canonical JSON."),
         maps=maps,
     )
 
 
-def _fixed(audit: AuditReport) -> bool:
-    """Whether a registered recipe fixes the shared seed of all pairs."""
-    return audit.recipe is not None and audit.recipe.fixed
-
-
 def _lines(audit: AuditReport) -> list[Line]:
     rate, kind = f"{audit.disagreement:.3g}", "at all times" if audit.sequential else "exact"
-    differ = (
-        "differ"
-        if audit.agreement is None
-        else f"take the same action at less than {percent(audit.agreement)} of the steps"
-    )
     return [
         line(
             Strong(f"{audit.disagreements} of {audit.pairs} pairs"),
-            f" {differ}: disagreement {rate}, 95 % interval {span(*audit.interval)} ({kind})",
+            f" differ: disagreement {rate}, 95 % interval {span(*audit.interval)} ({kind})",
         ),
         line(_meaning(audit)),
     ]
@@ -110,13 +98,10 @@ def _meaning(audit: AuditReport) -> str:
 
 def _facts(audit: AuditReport) -> list[Fact]:
     found = audit.policies
-    claim = "claim rejected" if audit.verdict == "rejected" else "claim tested"
-    facts = [Fact(claim, f"{PROMISES[audit.promise]} ({audit.promise})", prose=True)]
+    facts = []
     if audit.recipe is not None:
         about = f"{audit.recipe.digest[:12]}; test and interval are about {audit.recipe.about}"
         facts.append(Fact("recipe", about, prose=True))
-    if audit.alike is not None:
-        facts.append(Fact("same actions", share_of(audit.alike), "of an episode's steps, on average over pairs"))
     if audit.runs_per_key > 2:
         note = (
             "the estimate averages all their pairs, test and interval count the first two; "
@@ -125,8 +110,7 @@ def _facts(audit: AuditReport) -> list[Fact]:
         facts.append(Fact("runs per seed", str(audit.runs_per_key), note))
     if found.over_runs > 1:
         runs = audit.pairs * audit.runs_per_key
-        seeds = "" if _fixed(audit) else f", {found.over_seeds} over {audit.pairs} shared seeds"
-        note = f"in {runs} runs{seeds}; the most common"
+        note = f"in {runs} runs, {found.over_seeds} over {audit.pairs} shared seeds; the most common"
         facts.append(Fact("distinct policies", number(found.over_runs), f"{note} in {percent(found.most_common)}"))
     if found.apart < audit.disagreements:
         apart = f"{found.apart} of {audit.disagreements}"
@@ -153,16 +137,12 @@ def _evidence(audit: AuditReport) -> list[Figure]:
     drawn = charts.Interval(audit.disagreement, audit.interval, audit.rho, counts)
     text = "Measured share, exact 95 % interval, and the claimed ρ."
     figures = [Figure("interval", "Disagreement against the claim", text, "interval", drawn)]
-    unit = "pair" if _fixed(audit) else "seed"
     if seeds:
         names = [(f"{k} distinct {'policy' if k == 1 else 'policies'}", seeds[k]) for k in sorted(seeds)]
-        bars = [charts.Bar(name, n, f"{n:,} {unit}s", f"{name}: {n:,} {unit}s") for name, n in names]
+        bars = [charts.Bar(name, n, f"{n:,} seeds", f"{name}: {n:,} seeds") for name, n in names]
         text = f"{audit.runs_per_key} runs with each of {len(audit.distinct)} shared seeds; one policy: all agree."
-        text = f"{audit.pairs} pairs of runs; one policy: both agree." if _fixed(audit) else text
         rows = charts.Bars(charts.Axis(0.0, max(seeds.values())), bars)
-        figures.append(
-            Figure("distinct", f"Distinct policies per {'' if _fixed(audit) else 'shared '}{unit}", text, "bars", rows)
-        )
+        figures.append(Figure("distinct", "Distinct policies per shared seed", text, "bars", rows))
     return figures
 
 
@@ -243,7 +223,7 @@ def _divergence(audit: AuditReport, d: Divergence) -> tuple[str, ...]:
 def _test(audit: AuditReport) -> dict[str, object]:
     return {
         "pairs": audit.pairs,
-        "runs per pair" if _fixed(audit) else "runs per shared seed": audit.runs_per_key,
+        "runs per shared seed": audit.runs_per_key,
         "level": audit.level,
         "p-value": "—" if audit.p_value is None else number(audit.p_value),
         "sequential": "yes" if audit.sequential else "no",

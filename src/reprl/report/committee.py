@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reprl.sources.logs.practice import MOST_ODDS, Beside, Change
 from reprl.report.numbers import number, percent
 from reprl.report.summary import Cell, Fact, Line, On, Section, Strong, Table, line
+from reprl.sources.logs.practice import MOST_ODDS, Beside, Change
 
 if TYPE_CHECKING:
-    from reprl.sources.logs.coverage import Coverage
     from reprl.report.run import Run
+    from reprl.sources.logs.coverage import Coverage
 
 
 def gain_interval(run: Run, found: Coverage) -> tuple[float, float]:
@@ -88,7 +88,7 @@ def _assumptions(run: Run, found: Coverage, beside: Beside | None) -> Table:
         ["Ends", _ends(run, found)],
         ["States tell all that matters", "Assumed: what happens next depends on state, step and action alone."],
         ["Steps", _steps(run)],
-        ["Support", _support(run, found)],
+        ["Support", _support(found)],
         ["Same world", _same(run)],
     ]
     return Table("assumptions", "What has to be true", ("Assumption", "By this log"), rows, on=On.PAGE)
@@ -143,18 +143,10 @@ def _same(run: Run) -> str:
     return f"{words} The log contradicts it: {bad[0]}." if bad else words
 
 
-def _support(run: Run, found: Coverage) -> str:
-    options = run.environment.options
+def _support(found: Coverage) -> str:
     alike = f"in {percent(found.alike)} practice did what the policy says"
     words = f"The policy rests on data in {percent(found.covered)} of the log's visits; {alike}."
-    if run.receipt.guarantee.status == "certified":
-        words += " The proof is against every policy, whatever practice did."
-    elif "support" in options:
-        words += f" Actions count that are taken at least {options['support']:g} times as often as the most usual one."
-    scale = run.environment.scale
-    if found.unknown > 0.0:
-        words += f" States that the log hardly reaches could be worth {number(scale * found.unknown)} more."
-    return words
+    return f"{words} Actions count that practice takes often enough (docs/logs.md)."
 
 
 def _variants(run: Run, found: Beside) -> list[Table]:
@@ -165,8 +157,7 @@ def _variants(run: Run, found: Beside) -> list[Table]:
     ]
     caption = (
         "The decision made again with one setting changed, on the same log. Quality: the share of the possible gain "
-        "that is asked for. Support: how often an action must be taken, relative to the most usual one, to count. "
-        "Preference: which action is taken among those that count as equal."
+        "that is asked for. Ties: which action is taken among those that count as equal."
     )
     head = ("Setting", "Cells that change", "Share of visits", "Gain over practice")
     return [Table("variants", "Had it been asked otherwise", head, rows, caption, On.PAGE)] if rows else []

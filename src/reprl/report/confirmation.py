@@ -1,10 +1,12 @@
-"""The summary of a confirmation: what was claimed, what the returns prove, and how they are spread."""
+"""The summary of a confirmation: of a return above a target, or of a quality; which of the two, it says."""
 
 from __future__ import annotations
 
+from reprl.artifacts.confirm_quality import QualityConfirmation
 from reprl.artifacts.confirmation import Confirmation
 from reprl.report import charts
-from reprl.report.summary import Badge, Fact, Figure, Line, Listing, Mark, Section, Strong, Summary, line
+from reprl.report.numbers import percent
+from reprl.report.summary import Badge, Fact, Figure, Line, Listing, Mark, On, Section, Strong, Summary, line
 
 _BINS = 20
 _TONES = {"confirmed": "good", "refuted": "bad", "undecided": "warn"}
@@ -46,6 +48,10 @@ _CAPTIONS = {
 }
 
 
+def _bracket(status: str) -> str:
+    return "" if status == "none" else f" [{status}]"
+
+
 def _lines(found: Confirmation) -> list[Line]:
     answers = {
         "confirmed": "The expected return is above the target.",
@@ -61,7 +67,7 @@ def _lines(found: Confirmation) -> list[Line]:
 def _facts(found: Confirmation) -> list[Fact]:
     low, high = found.interval
     facts = [
-        Fact("status", found.status),
+        Fact("test", f"a return above a target{_bracket(found.status)}", prose=True),
         Fact("target", f"{found.target:g}"),
         Fact("mean return", f"{found.mean:.6g}", f"in [{low:.6g}, {high:.6g}], each end at level {found.delta:g}"),
         Fact("episodes", f"{found.played:,}", f"of which the first {found.episodes:,} decided"),
@@ -96,3 +102,46 @@ def _bars(found: Confirmation) -> charts.Bars:
         for start, count in sorted(counts.items())
     ]
     return charts.Bars(charts.Axis.over([row.value for row in rows] or [1.0], zero=True), rows)
+
+
+def summarize_quality(found: QualityConfirmation) -> Summary:
+    """Return the summary of the answer to a claim about a quality."""
+    claim = f"{found.fingerprint[:12]} earns at least {percent(found.quality)} of the gain on {found.environment}"
+    answers = {
+        "confirmed": "By these data the policy has the quality.",
+        "refuted": "On both halves of these data another policy beats it by more than is allowed.",
+        "undecided": "Nothing is promised: these data do not decide. More of them, or a lower quality, may.",
+    }
+    figure = f"{found.value:.4g}; the best policy {found.best:.4g}, the baseline {found.baseline:.4g}; by these data"
+    facts = [
+        Fact("test", f"quality, by simulated data sets{_bracket(found.status)}", prose=True),
+        Fact("data sets", f"{found.content} of {found.teams}", "that were simulated do not say that it loses too much"),
+        Fact("earns", figure, prose=True),
+        Fact("samples", f"{found.samples:,}", f"in {found.episodes:,} episodes" if found.episodes else ""),
+        Fact("policy", found.fingerprint, on=On.TERMINAL),
+    ]
+    if found.min_probability > 0.0:
+        rare = f"no outcome that matters is rarer than 1 in {1.0 / found.min_probability:.3g}"
+        facts.append(Fact("assumed", f"{rare} (min_probability={found.min_probability:g})", prose=True))
+    about = {
+        "environment": found.environment,
+        "digest": found.environment_digest,
+        "fingerprint of the policy": found.fingerprint,
+        "data commitment": found.data_commitment,
+    }
+    lines = [line(Strong(answers[found.verdict]))]
+    if found.status != "none":
+        lines.append(line(f"A false answer has probability at most {found.delta:g}: rehearsed, not proven."))
+    return Summary(
+        kind="confirmation",
+        title=claim,
+        badge=Badge(found.verdict, _TONES[found.verdict]),
+        subject=claim,
+        lines=lines,
+        facts=facts,
+        sections=[Section([Listing("Policy and environment", about)])],
+        lead=f"{found.samples:,} samples of one's own",
+        heading="Claim",
+        caption="Simulated data sets say whether the policy loses more than is allowed (docs/confirm.md).",
+        mark=Mark("Fingerprint of the confirmation", found.digest, "SHA-256 of everything but the seconds."),
+    )

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.artifacts.folder import StoredRun
-from reprl.artifacts.verify import Promised, Verification, compare_policies, remarks
+from reprl.artifacts.verify import Verification, compare_policies, remarks
 from reprl.learning.worth import Worth
 from reprl.mdp.labels import Labels
 from reprl.report.maps import Maps
 from reprl.report.names import describe_world
 from reprl.report.numbers import counted, number
-from reprl.report.run import STATUSES, Run, note_facts, share_of
+from reprl.report.run import Run, note_facts, promise_facts
 from reprl.report.sketch import Sketch
 from reprl.report.summary import Badge, Block, Cell, Fact, Line, Mark, On, Section, Strong, Summary, Table, line
 
@@ -35,22 +35,12 @@ def summarize_verification(found: Verification) -> Summary:
     return Summary(
         kind="two runs",
         title="Two runs",
-        badge=_badge(found),
+        badge=Badge("same policy", "good") if found.same else Badge("different policies", "bad"),
         lines=_lines(found),
         facts=facts,
         sections=[Section([_cells(found.labels, rows, found.different or 0)])],
         heading="Two runs",
     )
-
-
-def _badge(found: Verification) -> Badge:
-    if found.same or not found.agree:
-        return Badge("same policy", "good") if found.same else Badge("different policies", "bad")
-    return Badge(f"same action at {share_of(found.agreement)} of the steps", "good")
-
-
-def _alike(found: Verification) -> str:
-    return "" if found.alike is None else f"; the same action at {share_of(found.alike)} of an episode's steps"
 
 
 def _lines(found: Verification) -> list[Line]:
@@ -64,7 +54,7 @@ def _lines(found: Verification) -> list[Line]:
     if found.different is not None:
         cells = found.cells or 1
         share = f"({found.different / cells:.2%})"
-        return [line(Strong(f"{found.different:,} of {cells:,}"), f" cells differ {share}{_alike(found)}")]
+        return [line(Strong(f"{found.different:,} of {cells:,}"), f" cells differ {share}")]
     if found.shapes is not None:
         return [line(f"Their shapes (H, S) differ: {found.shapes[0]} and {found.shapes[1]}")]
     return [line("Only fingerprints are known; give policies or run folders to see where")]
@@ -98,9 +88,9 @@ def summarize_pair(
     """
     first, second = runs
     world = first.environment
-    promised = Promised.by(first.receipt, second.receipt)
-    found = compare_policies(first.policy, second.policy, labels=world.labels, promised=promised)
-    summary, sections, maps, apart = summarize_verification(found), [Section([_sides(runs, worth, seeds)])], None, None
+    found = compare_policies(first.policy, second.policy, labels=world.labels)
+    both, sides = _sides(runs, worth, seeds)
+    summary, sections, maps, apart = summarize_verification(found), [Section([sides])], None, None
     idle = first.receipt.tiers.ignorable & second.receipt.tiers.ignorable if idle is None else idle
     if found.different:
         apart = first.policy.table != second.policy.table
@@ -118,15 +108,16 @@ def summarize_pair(
             Section(blocks, "Where they differ", f"{maps.note} Framed: the two policies take different actions.")
         )
     other = "the same" if found.same else f"{second.policy.short_fingerprint}…"
-    weakest = max(runs, key=lambda run: run.is_undecided)
     notes = remarks([StoredRun(*run[:3]) for run in runs])
     return summary._replace(
         title=world.title,
         lines=[*summary.lines, *(line(f"{note[0].upper()}{note[1:]}.") for note in notes)],
-        facts=[*_facts(runs, worth), *more],
+        facts=[*both, *_facts(runs, worth), *more],
         sections=sections,
-        warning=f"undecided: {weakest.ran_out} before a run could promise anything" if weakest.is_undecided else "",
-        sketches=[
+        warning=first.warning or second.warning,
+        sketches=[Sketch(first.policy, world, idle, frame="", title="both runs")]
+        if found.same
+        else [
             Sketch(run.policy, world, idle, apart, frame="", title=f"{name} run")
             for name, run in zip(_NAMES, runs, strict=True)
         ],
@@ -139,47 +130,46 @@ def summarize_pair(
 
 
 def _facts(runs: tuple[Run, Run], worth: Sequence[Worth] | None) -> list[Fact]:
-    weakest, words = max(runs, key=lambda run: run.is_undecided), [run.ties for run in runs]
-    facts = [Fact("accuracy", weakest.accuracy, prose=True)]
-    if words[0] == words[1]:
-        facts += [Fact("ties", words[0], prose=True)] if words[0] else []
-    else:
-        facts += [Fact(f"ties, {name} run", text, prose=True) for name, text in zip(_NAMES, words, strict=True)]
-    facts += [
-        Fact(f"undecided, {name} run", run.disputed, prose=True)
+    facts = [
+        Fact(f"teams differ, {name} run", run.disputed, prose=True)
         for name, run in zip(_NAMES, runs, strict=True)
-        if run.is_undecided
+        if run.disputed and run.receipt.guarantee.same.status == "none"
     ]
     facts += note_facts(*runs)
     for name, run in zip(_NAMES, runs, strict=True):
         facts.append(Fact(f"samples, {name}", *counted(run.receipt.samples, "observed transitions"), On.PAGE))
-    if worth is not None:
+    if worth is not None and worth[0].value != worth[1].value:
         gap = number(abs(worth[0].value - worth[1].value))
         facts.append(Fact("difference in value", gap, "of the two policies, exactly"))
     return facts
 
 
-def _sides(runs: Sequence[Run], worth: Sequence[Worth] | None, seeds: Sequence[int]) -> Table:
-    """Both runs in a table."""
-
-    def digests(*texts: str) -> list[Cell]:
-        return [Cell(text[:12], look="digest") for text in texts]
-
-    status = [run.receipt.guarantee.status for run in runs]
-    both = list(zip(runs, status, strict=True))
-    rows: list[tuple[str, Sequence[str | Cell]]] = [
-        ("fingerprint", digests(*(run.policy.fingerprint for run in runs))),
-        ("status", [Cell(each, look=STATUSES[each][0]) for each in status]),
-        ("promised", [run.promise for run in runs]),
-        ("promise kind", ["" if each == "none" else run.receipt.guarantee.kind for run, each in both]),
-        ("rehearsal", [str(run.receipt.rehearsal or "") for run in runs]),
-        ("earns", [run.worth.words for run in runs if run.worth is not None]),
-        ("earns, exactly", [each.words for each in worth or ()]),
-        ("samples", [run.effort for run in runs]),
+def _sides(runs: Sequence[Run], worth: Sequence[Worth] | None, seeds: Sequence[int]) -> tuple[list[Fact], Table]:
+    """What both runs say alike, as facts, and what they do not, as a table."""
+    promises = [
+        {each.label: each.value for each in promise_facts(run.receipt.guarantee, run.environment.scale)} for run in runs
+    ]
+    exact = [None, None] if worth is None else worth
+    rows: list[tuple[str, Sequence[str]]] = [
+        ("fingerprint", [run.policy.fingerprint for run in runs]),
+        *((name, [each.get(name, "") for each in promises]) for name in ("quality", "same policy", "assumed")),
+        ("earns", [run.earns(each) for run, each in zip(runs, exact, strict=True)]),
+        ("samples", [run.cost for run in runs]),
         ("shared seed", [str(run.recipe.shared_seed) for run in runs]),
         ("data seed", [str(seed) for seed in seeds]),
-        ("recipe", digests(*(run.recipe.digest for run in runs))),
-        ("data commitment", digests(*(run.receipt.data_commitment for run in runs))),
+        ("recipe", [run.recipe.digest for run in runs]),
+        ("data commitment", [run.receipt.data_commitment for run in runs]),
     ]
-    given = [(name, *cells) for name, cells in rows if any(cells)]
-    return Table("sides", "Side by side", ("", "first run", "second run"), given, first=len(given))
+    return side_by_side(rows)
+
+
+def side_by_side(rows: Sequence[tuple[str, Sequence[str]]]) -> tuple[list[Fact], Table]:
+    """Return what is the same for two runs as facts, and what is not as a table, of which digests need not be whole."""
+    digests = ("fingerprint", "recipe", "data commitment")
+    both = [Fact(name, texts[0], prose=True) for name, texts in rows if any(texts) and texts[0] == texts[1]]
+    given = [
+        (name, *(Cell(text[:12], look="digest") if name in digests else text for text in texts))
+        for name, texts in rows
+        if any(texts) and texts[0] != texts[1]
+    ]
+    return both, Table("sides", "Side by side", ("", "first run", "second run"), given, first=len(given))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from reprl.artifacts.confirm_quality import QualityConfirmation
 from reprl.artifacts.confirmation import Confirmation
 from reprl.artifacts.folder import StoredRun
 from reprl.artifacts.search import StoredSearch
@@ -18,7 +19,7 @@ from reprl.learning.search_result import SearchResult
 from reprl.mdp.policy import Policy, TablePolicy
 from reprl.report.agents import summarize_agents
 from reprl.report.audit import summarize_audit
-from reprl.report.confirmation import summarize_confirmation
+from reprl.report.confirmation import summarize_confirmation, summarize_quality
 from reprl.report.pair import summarize_verification
 from reprl.report.run import Run, summarize_run
 from reprl.report.search import Found, summarize_search
@@ -53,5 +54,6 @@ _SUMMARIES: dict[type, Callable[[Any], Summary]] = {
     AgentReport: summarize_agents,
     SearchAudit: summarize_search_audit,
     Confirmation: summarize_confirmation,
+    QualityConfirmation: summarize_quality,
     Verification: summarize_verification,
 }

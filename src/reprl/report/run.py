@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,46 +13,34 @@ from reprl.artifacts.folder import StoredRun
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
 from reprl.artifacts.search import StoredSearch
-from reprl.assurance.certificate import CONFIDENCE, SOURCES, Certificate
-from reprl.assurance.coverage import Coverage
-from reprl.canonical.cellwise import AGREED
-from reprl.guarantee import PROMISES
-from reprl.learning.result import LearnResult
-from reprl.learning.settings import SAMPLED_ONLY
-from reprl.learning.worth import Note, Worth, baseline_name, every_policy, find_worth
+from reprl.guarantee import Guarantee
+from reprl.learning.result import LearnResult, SoftDetails
+from reprl.learning.settings import PAPER_ONLY
+from reprl.learning.worth import Note, Worth, every_policy, find_worth
 from reprl.mdp.basis import DECIDERS, Basis
-from reprl.mdp.labels import Labels
 from reprl.mdp.policy import Policy
-from reprl.report.committee import gain_fact, gain_lines, sections_for
+from reprl.report.committee import gain_fact, gain_interval, gain_lines, sections_for
 from reprl.report.maps import Maps
 from reprl.report.names import action_name, describe_world, state_name
-from reprl.report.numbers import counted, number, percent
+from reprl.report.numbers import counted, percent
 from reprl.report.shades import ranks, shade
 from reprl.report.sketch import Sketch
-from reprl.report.summary import Badge, Fact, Figure, Line, Listing, Mark, On, Section, Strong, Summary, line
+from reprl.report.summary import Badge, Fact, Figure, Listing, Mark, On, Section, Summary
 from reprl.sources.environment import Environment
 from reprl.sources.logs.check import Finding
+from reprl.sources.logs.coverage import Coverage
 
 NAMED = 5
-"""Undecided cells that are named."""
+"""Cells that are named in which simulated teams differ."""
 STATUSES = {
     "proven": ("good", "a proof holds for the constants in use"),
     "certified": ("good", "proven from the data of this run"),
-    "rehearsed": ("good", "second teams, simulated from this run's data, learned the same policy; not a proof"),
-    "heuristic": ("warn", "no proof covers the constants in use; another environment may need more"),
+    "rehearsed": ("good", "second teams, simulated from this run's data, support it; not a proof"),
     "none": ("bad", "nothing is promised"),
 }
 """Tone of the badge and meaning of every status."""
-_SUPPORTED = "among policies that do what the log supports"
-_HELPS = (
-    "a lower quality (docs/rehearsal.md); or a weaker promise, which often needs fewer samples: --agreement 0.95, "
-    "or reprl register (docs/register.md)"
-)
-"""What a user may try who asked for the strict promise and got none."""
-
-
-_FOLDED = ("accuracy", "rehearsal", "ties", "confidence", "tightest", "followed", "tolerance", "sampled cells", "earns")
-"""Facts that a committee need not read, by their labels."""
+RULE_ONLY = ("quality", "baseline", "preference", "stationary", "min_probability")
+"""Settings that the paper's rule has no use for."""
 
 
 class Run(NamedTuple):
@@ -66,21 +54,30 @@ class Run(NamedTuple):
     """Value of the best policy minus that of the worst, in the run's model, as far as it is known."""
     drift: str = ""
     """Evidence against stationary dynamics; in a folder only the promise says so."""
-    apart: str = ""
-    """Evidence that made a black box get a model for each step; not stored in folders."""
+    needed: float | None = None
+    """Samples that equality is forecast to need; not stored in folders."""
 
     @classmethod
     def of(cls, run: LearnResult | StoredRun) -> Run:
         """Read a run once: a result makes a new receipt at every access."""
         found = StoredRun(run.recipe, run.receipt, run.policy)
         if isinstance(run, LearnResult):
-            return cls(*found, run.environment, run.spread, run.drift, run.apart)
+            needed = run.details.needed if isinstance(run.details, SoftDetails) else None
+            return cls(*found, run.environment, run.spread, run.drift, needed)
         return cls(*found, found.environment, found.receipt.spread)
 
     @property
-    def is_undecided(self) -> bool:
-        """Whether it was rehearsed and undecided when its samples ran out."""
-        return self.receipt.guarantee.status == "none" and self.receipt.rehearsal is not None
+    def answer(self) -> str:
+        """What it came to, in a word: of the default rule whether both promises are kept; else its status."""
+        said = self.receipt.guarantee
+        if self.receipt.verdict is None:
+            return said.status
+        return "decided" if said.decided else "undecided" if said.quality.status == "none" else "quality"
+
+    @property
+    def tone(self) -> str:
+        """Of the badge that says it."""
+        return {"decided": "good", "quality": "plain", "undecided": "bad"}.get(self.answer) or STATUSES[self.answer][0]
 
     @property
     def logged(self) -> bool:
@@ -88,118 +85,80 @@ class Run(NamedTuple):
         return self.receipt.coverage is not None
 
     @property
-    def scale(self) -> float:
-        """What rescaled rewards are times in their own units."""
-        return self.environment.scale
-
-    @property
-    def ran_out(self) -> str:
-        """Why it stopped while it was undecided."""
-        if self.drift:
-            return f"{'the log' if self.logged else 'its samples'} contradicted stationary dynamics"
-        return "the log ended" if self.logged else "the samples ran out"
-
-    @property
-    def source(self) -> str:
-        """Where the support of the promise is described."""
-        page = "docs/logs.md" if self.logged else "docs/rehearsal.md"
-        return page if self.receipt.guarantee.status == "rehearsed" else self.receipt.guarantee.source
-
-    @property
-    def promise(self) -> str:
-        """The promise in a line, with its status."""
-        words, rehearsed, _ = self.receipt.guarantee.words(self.scale).partition(" [rehearsed")
-        return f"{words}{f', {_SUPPORTED}' if self.logged else ''} [rehearsed: {self.source}]" if rehearsed else words
-
-    @property
-    def sentences(self) -> list[Line]:
-        """The same in sentences."""
-        promise = self.receipt.guarantee  # what is certified is so against every policy
-        among = f" {_SUPPORTED}" if self.logged and promise.status != "certified" else ""
-        if promise.status == "none":
-            return [line("Nothing is promised: a second team may learn another policy.", on=On.HTML)]
-        loss = promise.epsilon * self.scale
-        same, good = (Strong(percent(max(0.0, 1 - chance))) for chance in (promise.rho, promise.delta))
-        probably = " with probability at least "
-        ends = [" learn ", Strong("exactly the same policy")]
-        if promise.agreement < 1.0:
-            ends = [" take the same action at ", Strong(percent(promise.agreement)), " of the steps of an episode"]
-        start = "Two runs of this recipe, with the same shared seed and fresh, independent data,"
-        ends = [start, *ends, probably, same, "."]
-        earns = ["The policy earns within ", Strong(number(loss)), f" of the best possible{among}"]
-        if promise.quality is not None:
-            name = baseline_name(self.recipe.settings, self.environment)
-            gain = f" of the gain of the best policy{among} over {name},"
-            earns = ["The policy earns at least ", Strong(percent(promise.quality)), gain]
-        kind = line(Strong(f"{promise.kind.capitalize()} promise"), f": {PROMISES[promise.kind]}.", on=On.HTML)
-        found = [line(*ends, on=On.HTML), line(*earns, probably, good, ".", on=On.HTML), kind]
-        return [*found, line(self.differing, on=On.HTML)] if self.differing else found
-
-    @property
-    def differing(self) -> str:
-        """A remark on ρ if simulated teams with this shared seed did not all agree; otherwise empty."""
-        found = self.receipt.rehearsal
-        if found is None or not found.pairs or found.agree == found.of or self.receipt.guarantee.status != "rehearsed":
+    def warning(self) -> str:
+        """The last words of one that promises nothing; empty for others."""
+        if self.answer != "undecided":
             return ""
-        other = "learned another policy" if found.agreement is None else "agreed at too few steps"
-        return (
-            f"With this shared seed, {found.of - found.agree} of {found.of} simulated second teams {other}. The "
-            "pairs under other seeds agree. ρ is an average over shared seeds; for this one it may be larger."
-        )
+        if self.drift:
+            why = f"{'the log' if self.logged else 'its samples'} contradicted stationary dynamics"
+        else:
+            why = "the log ended" if self.logged else "the samples ran out"
+        return f"undecided: {why} before this run could promise anything"
+
+    @property
+    def cost(self) -> str:
+        """Samples and episodes."""
+        receipt = self.receipt
+        return f"{receipt.samples:,}" + (f" in {receipt.episodes:,} episodes" if receipt.episodes else "")
 
     @property
     def effort(self) -> str:
-        """Samples, episodes and time."""
-        receipt = self.receipt
-        episodes = f" in {receipt.episodes:,} episodes" if receipt.episodes else ""
-        return f"{receipt.samples:,}{episodes}, {receipt.seconds:.1f} s"
-
-    @property
-    def epsilon(self) -> float:
-        """The allowed loss in units of value: as asked, or estimated from the quality and the run's data."""
-        choice = self.receipt.choice
-        return self.recipe.settings.epsilon or (0.0 if choice is None else choice.epsilon or 0.0)
+        """The same, and time."""
+        return f"{self.cost}, {self.receipt.seconds:.1f} s"
 
     @property
     def worth(self) -> Worth | None:
-        """Estimated value of the policy, from the run's own data; None for the rule "sampled"."""
-        recipe, choice = self.recipe, self.receipt.choice
-        return find_worth(choice, recipe.settings, self.environment, self.policy, recipe.shared_seed, self.spread)
+        """Estimated value of the policy, from the run's own data; None for the paper's rule."""
+        return find_worth(self.receipt.choice, self.recipe.settings, self.environment, self.policy, self.spread)
+
+    def earns(self, exact: Worth | None = None) -> str:
+        """What the policy earns beside others: exactly where somebody knows it, else by the data; empty if neither."""
+        found, value = self.receipt.coverage, self.environment.original_return
+        if exact is not None:
+            return f"exactly {exact.words}"
+        if found is not None:
+            between = f"{_short(value(found.value_low))} to {_short(value(found.value_high))}"
+            return f"{_short(value(found.value))}, 95 % interval {between}; practice {_short(value(found.practice))}"
+        return "" if self.worth is None else f"{self.worth.words}, by this run's data"
 
     @property
-    def accuracy(self) -> str:
-        """ε in units of value, in reward units, and as a share of the gap between the best and the worst policy."""
-        world, epsilon, quality = self.environment, self.epsilon, self.recipe.settings.quality
-        low, high = world.units
-        length = world.criterion.effective_horizon
-        words = f"ε = {epsilon * (high - low):.4g}; returns lie between {length * low:g} and {length * high:g}"
-        if quality is not None:
-            words = f"quality {quality:g}, which by this run's data means {words}"
-        if world.original(epsilon) is not None:
-            words += f" (each reward from {low:g} to {high:g}; {epsilon:.4g} in rewards rescaled to [0, 1])"
-        if self.spread:
-            share, gap = percent(epsilon / self.spread), self.spread * (high - low)
-            words += f"; ε is {share} of {gap:.3g}, the gap between the best and the worst policy"
-        return words
-
-    @property
-    def ties(self) -> str:
-        """How ties were broken; empty for the rule "sampled"."""
-        choice = self.receipt.choice
-        return "" if choice is None else choice.words(self.recipe.settings.preference, self.scale)
+    def disputed(self) -> str:
+        """The cells in which simulated teams differ, the most disputed first; empty if there are none."""
+        if self.receipt.verdict is None:
+            return ""
+        cells, noun = [((h, s), x) for h, s, x in self.receipt.to_dict()["verdict"]["apart"]], "cells"
+        if (self.policy.table == self.policy.table[0]).all():  # it does the same at every step: each state once
+            most = {s: x for (_, s), x in reversed(cells)}
+            cells, noun = sorted((((None, s), x) for s, x in most.items()), key=lambda cell: -cell[1]), "states"
+        shown = [f"{self._named(*at)} ({percent(x)} of teams)" for at, x in cells[:NAMED]]
+        more = [f"and {len(cells) - NAMED} more {noun}"] if len(cells) > NAMED else []
+        return "; ".join(shown + more)
 
     def _named(self, h: int | None, s: int) -> str:
         return state_name(self.environment, s) if h is None else self.environment.cell(h, s)
 
-    @property
-    def disputed(self) -> str:
-        """The cells in which simulated teams differ, the most disputed first."""
-        cells, noun = [((h, s), x) for h, s, x in self.receipt.to_dict()["undecided"]], "cells"
-        if (self.policy.table == self.policy.table[0]).all():  # it does the same at every step: each state once
-            cells, noun = [*{s: ((None, s), x) for (_, s), x in reversed(cells)}.values()][::-1], "states"
-        shown = [f"{self._named(*at)} ({percent(x)} of teams differ)" for at, x in cells[:NAMED]]
-        more = [f"and {len(cells) - NAMED} more {noun}"] if len(cells) > NAMED else []
-        return "; ".join(shown + more) or "no cell in the rehearsal; the promise says why"
+
+def promise_facts(said: Guarantee, scale: float) -> list[Fact]:
+    """Return both promises with their sources, and what they rest on; scale is as for ``Guarantee.words``."""
+    both = replace(said, assumed="").words(scale)
+    facts = [Fact(*text.partition(": ")[::2], prose=True) for text in both]
+    return [*facts, Fact("assumed", said.assumed, prose=True)] if said.assumed else facts
+
+
+def confirm_words(run: Run, folder: str, other: str = "") -> str:
+    """Return the command by which a second team confirms the quality; empty where no share of a gain is promised.
+
+    other names the environment where that is not in the recipe.
+    """
+    said, choice = run.receipt.guarantee, run.receipt.choice
+    if choice is None or said.quality.status == "none":
+        return ""
+    gain = choice.best - choice.baseline
+    quality = said.share
+    if quality is None:  # an ε was asked for: the share of the gain that it comes to, rounded down
+        quality = 0.0 if gain <= 0.0 else int(100.0 * (1.0 - said.epsilon / gain)) / 100.0
+    log = " --log FILE" if run.logged else ""
+    return f"reprl confirm {folder}{other}{log} --quality {quality:g}" if quality > 0.0 else ""
 
 
 def summarize_run(
@@ -211,25 +170,25 @@ def summarize_run(
     ignored; more are facts that only those know who ran it.
     """
     receipt, world, policy = run.receipt, run.environment, run.policy
-    status, found = receipt.guarantee.status, receipt.rehearsal
-    tone, meaning = STATUSES[status]
-    disputed = None if found is None else found.apart > 0.0
+    said, apart = receipt.guarantee, receipt.undecided
+    disputed = None if apart is None else apart > 0.0
     maps = Maps(world, receipt.visits.astype(np.float64))
     every = " The table below lists them all." if maps.listed else ""
+    statuses = dict.fromkeys((said.quality.status, said.same.status))
     return Summary(
         kind="run",
         title=world.title,
-        badge=Badge(status, tone, On.HTML),
-        lines=[*gain_lines(run), *run.sentences],
+        badge=Badge(run.answer, run.tone, On.HTML),
+        lines=gain_lines(run),
         facts=[*_facts(run, worth), *more],
         sections=[*sections_for(run), *_sections(run, maps, maps.note + every)],
-        warning=f"undecided: {run.ran_out} before this run could promise anything" if run.is_undecided else "",
+        warning=run.warning,
         sketches=[
             Sketch(policy, world, receipt.tiers.ignorable if idle is None else idle, disputed, title=world.labels.name)
         ],
         lead=describe_world(world, world.labels.description),
         heading="Guarantee",
-        caption=f"{status}: {meaning}. Source: {run.source}",
+        caption="; ".join(f"{status}: {STATUSES[status][1]}" for status in statuses),
         mark=Mark(
             "Policy fingerprint", policy.fingerprint, "SHA-256 of the policy. Equal fingerprints, equal policies."
         ),
@@ -255,12 +214,7 @@ def _note(run: Run) -> Note | None:
     """What is said of the policy's worth; of the paper's rule, only whether every policy would do."""
     if run.worth is not None:
         return run.worth.note
-    return every_policy(run.spread, run.recipe.settings.epsilon, None, run.scale)
-
-
-def share_of(alike: float) -> str:
-    """A share in per cent, rounded down, so that nothing but all is 100 %."""
-    return f"{math.floor(1000.0 * alike + 1e-9) / 10.0:g} %"
+    return every_policy(run.spread, run.recipe.settings.epsilon, None, run.environment.scale)
 
 
 def note_facts(*runs: Run) -> list[Fact]:
@@ -273,119 +227,52 @@ def note_facts(*runs: Run) -> list[Fact]:
 
 def _facts(run: Run, worth: Worth | None) -> list[Fact]:
     receipt, both = run.receipt, On.TERMINAL | On.PAGE
-    facts = [Fact("fingerprint", run.policy.fingerprint, on=On.TERMINAL), *_tiles(run, worth)]
-    if run.worth is not None:
-        facts.append(Fact("earns", f"{run.worth.words}, by this run's data", prose=True))
+    facts = [Fact("fingerprint", run.policy.fingerprint, on=On.TERMINAL), *_tiles(run)]
+    facts += promise_facts(receipt.guarantee, run.environment.scale)
+    if run.logged:
+        facts.append(Fact("among", "policies of actions that practice takes often enough: docs/logs.md", prose=True))
+    earns, found = run.earns(worth), receipt.coverage
+    facts += [Fact("earns", earns, prose=True)] if earns else []
+    if found is not None:
+        low, high = gain_interval(run, found)
+        facts.append(Fact("gain", f"{_short(low)} to {_short(high)} over practice, 95 % interval", on=On.TERMINAL))
     facts += note_facts(run)
     facts.append(Fact("samples", run.effort, on=On.TERMINAL | On.CARD))
-    facts.append(Fact("promised", run.promise, on=On.TERMINAL))
-    facts += [Fact("this seed", words, on=On.TERMINAL, prose=True) for words in (run.differing,) if words]
-    if receipt.guarantee.status != "none":
-        kind = receipt.guarantee.kind
-        facts.append(Fact("promise kind", f"{kind}: {PROMISES[kind]}", on=On.TERMINAL, prose=True))
-    facts.append(Fact("accuracy", run.accuracy, on=both, prose=True))
-    if receipt.rehearsal is not None and not run.is_undecided:
-        facts.append(Fact("rehearsal", str(receipt.rehearsal), prose=True))
-    if receipt.rehearsal is not None and receipt.rehearsal.alike is not None:
-        words = f"a second team is expected to take the same action at {share_of(receipt.rehearsal.alike)} of the steps"
-        facts.append(Fact("same actions", words, prose=True))
-    if receipt.certified is not None:
-        facts += certificate_facts(receipt.certified.certificate, receipt.labels, run.scale)
-    if receipt.choice is not None:
-        facts.append(Fact("ties", run.ties, on=both, prose=True))
-    if run.apart:
-        each = (
-            "each has its own model"
-            if run.recipe.registration is None
-            else "pooled to follow the candidate, not for its loss"
-        )
-        words = f"{each}, since the samples contradict stationary dynamics: {run.apart}"
-        facts.append(Fact("steps", words, on=both, prose=True))
-    if receipt.choice is not None and receipt.choice.followed:
-        followed = run.recipe.candidate or receipt.choice.published
-        words = "the recipe's candidate" + ("" if followed is None else f", {followed.words(run.scale)}")
-        made = run.recipe.registration
-        if made is not None:
-            words += f"; chosen by {made.by} on {made.at}, on {made.samples:,} pilot samples that no run may use again"
-        facts.append(Fact("followed", words, on=both, prose=True))
-    if receipt.coverage is not None:
-        facts += _coverage(receipt.coverage, run.environment)
+    facts += [] if found is None else _coverage(found)
     if receipt.findings:
         facts.append(Fact("the log", _finding(receipt.findings), prose=True))
     if run.policy.basis is not None:
-        facts.append(Fact("decided by", _deciders(run.policy.basis), prose=True))
-    if run.is_undecided:
-        facts += _undecided(run)
+        facts.append(Fact("decided by", _deciders(run.policy.basis), prose=True, folded=run.logged))
+    if receipt.verdict is not None and receipt.guarantee.same.status == "none":
+        facts += [Fact("teams differ", run.disputed, on=both, prose=True)] if run.disputed else []
+        words = confirm_words(run, "DIR")
+        how = f"can confirm the quality with this run's folder DIR: {words}"
+        facts += [Fact("second team", how, on=On.HTML, prose=True)] if words else []
     facts.append(Fact("shared seed", str(run.recipe.shared_seed), "publish it with the recipe", On.HTML))
-    return [*gain_fact(run), *(each._replace(folded=run.logged and each.label in _FOLDED) for each in facts)]
+    return [*gain_fact(run), *facts]
 
 
-def _undecided(run: Run) -> list[Fact]:
-    """Where it is undecided and, where a weaker promise could be asked for, what may help."""
-    asked, facts = run.recipe.settings, [Fact("undecided", run.disputed, on=On.TERMINAL)]
-    if asked.agreement == 1.0 and run.recipe.registration is None:
-        facts.append(Fact("what helps", _HELPS, on=On.TERMINAL, prose=True))
-    return facts
-
-
-def _tiles(run: Run, worth: Worth | None) -> list[Fact]:
+def _tiles(run: Run) -> list[Fact]:
     """Figures that a page shows at a glance."""
     receipt = run.receipt
-    found = [] if worth is None else [("exact value", f"{worth.value:.4g}", worth.others)]
     episodes = counted(receipt.episodes, "") if receipt.episodes else ("—", "parallel sampling has none")
     reached = f"{int((receipt.visits > 0).sum()):,} of {receipt.visits.size:,}"
-    found += [("samples", *counted(receipt.samples, "observed transitions")), ("episodes", *episodes)]
-    found.append(("sampled cells", reached, "(step, state) pairs with data"))
-    if receipt.choice is not None:
-        name = "width" if receipt.choice.kind == "sampled" else "tolerance"
-        how = "followed" if receipt.choice.followed else "chosen"
-        note = f"candidate {receipt.choice.candidate}, {how}"
-        note = "scale of the tolerances of all states" if receipt.choice.kind == AGREED else note
-        found.append((name, number(run.scale * receipt.choice.tolerance), note))
-    else:
+    found = [Fact("samples", *counted(receipt.samples, "observed transitions"), On.PAGE)]
+    found.append(Fact("episodes", *episodes, On.PAGE))
+    found.append(Fact("sampled cells", reached, "(step, state) pairs with data", On.PAGE, folded=run.logged))
+    if receipt.choice is None:
         tiers = receipt.tiers.count
-        found.append(("tiers", str(tiers), "of reachability" if tiers > 1 else "nothing is ignored"))
-    return [Fact(*each, On.PAGE) for each in found]
+        note = "of reachability" if tiers > 1 else "nothing is ignored"
+        found.append(Fact("tiers", str(tiers), note, On.PAGE))
+    return found
 
 
-def certificate_facts(found: Certificate, labels: Labels, scale: float | None) -> list[Fact]:
-    """What a certificate says; labels are the names of states and actions, scale is as in its words."""
-    facts, both = [Fact("certificate", found.words(scale), prose=True)], On.TERMINAL | On.PAGE
-    if found.fingerprint is not None:
-        facts.append(Fact("proven policy" if found.proven else "ahead", found.fingerprint, on=On.TERMINAL))
-    words = f"δ = {found.delta:g}, {CONFIDENCE}; {SOURCES[found.source]}"
-    facts.append(Fact("confidence", words, on=both, prose=True))
-    if found.tightest is not None:
-        h, s, a = found.tightest
-        words = f"step {h}, state {labels.state(s)}, action {labels.action(a)}"
-        facts.append(Fact("tightest", f"{words}, with a proven margin of {found.margin:.3g}", on=both, prose=True))
-    if found.undecided and not found.proven:
-        cells = ", ".join(f"step {h} state {labels.state(s)}" for h, s in found.undecided[:NAMED])
-        more = f" and {len(found.undecided) - NAMED} more" if len(found.undecided) > NAMED else ""
-        facts.append(Fact("not decided", cells + more, on=both, prose=True))
-    return facts
-
-
-def _coverage(found: Coverage, world: Environment) -> list[Fact]:
-    """What a log says of the policy; values in the units of its rewards."""
-    value, floor, top, practice = map(
-        world.original_return, (found.value, found.value_low, found.value_high, found.practice)
-    )
-    gain = [world.scale * x for x in (found.gain_low, found.gain_high)]
-
-    def words(x: float) -> str:
-        return f"{x:,.0f}" if abs(x) >= 1e4 else f"{x:.4g}"
-
-    earned = f"practice earns {words(practice)}"
+def _coverage(found: Coverage) -> list[Fact]:
+    """How much of a log speaks of the policy."""
     rows = [
         ("covers", f"{found.covered:.1%} of the log's visits are in states where the data decide"),
         ("alike", f"in {found.alike:.1%} of these the log took the policy's action"),
-        ("value", f"{words(value)} by the log, 95 % interval {words(floor)} to {words(top)}; {earned}"),
-        ("gain", f"{words(gain[0])} to {words(gain[1])} over practice, 95 % interval"),
     ]
-    if found.unknown > 0.0:
-        worth = world.scale * found.unknown
-        rows.append(("hardly reached", f"states that the log hardly reaches could be worth {worth:.3g} more"))
     left = [
         (found.beyond, "rows at the end of the horizon, or after it, were left out"),
         (found.cut, "episodes stop early, not done"),
@@ -393,6 +280,11 @@ def _coverage(found: Coverage, world: Environment) -> list[Fact]:
     if any(count for count, _ in left):
         rows.append(("left out", "; ".join(f"{count:,} {what}" for count, what in left if count)))
     return [Fact(label, words, on=On.TERMINAL | On.PAGE, prose=True) for label, words in rows]
+
+
+def _short(value: float) -> str:
+    """A value in the units of a log's rewards."""
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
 
 
 def _finding(findings: Sequence[Finding]) -> str:
@@ -426,11 +318,11 @@ def _figures(run: Run, maps: Maps) -> list[Figure]:
         maps.tell("decided by", policy.basis.decided, DECIDERS)
         usual = policy.basis.usual
         maps.tell("practice mostly", np.where(usual < 0, len(maps.names), usual), [*maps.names, "never there"])
-    last = "ignored" if tiers.count > 1 else "every state"
+    last = "every state" if tiers.count == 1 else "never reached" if receipt.rule == "soft" else "ignored"
     caption = "How easily a state is reached at a step: tier 1 most easily."
-    if receipt.rule == "canonical":
-        caption = "Where the policy is often enough to decide; elsewhere it takes the most preferred action."
-    apart = None if receipt.rehearsal is None else receipt.rehearsal.apart
+    if receipt.rule == "soft":
+        caption = "Tier 1: where the policy comes, by the run's own data; tier 2: where it does not."
+    apart = receipt.undecided
     text = "Observed transitions from each state at each step, all actions together."
     scale = shade(visits, log=True, none="no samples")
     figures = [
@@ -440,10 +332,10 @@ def _figures(run: Run, maps: Maps) -> list[Figure]:
     ]
     text = "Expected reward still to come, as the decision estimated it."
     figures.append(maps.figure("values", "Estimated value", text, shade(values, low=min(0.0, float(values.min())))))
-    if receipt.rule == "sampled":
+    if receipt.rule == "paper":
         figures.append(_fractional(run, maps))
     if apart is not None:
-        title, text = "Undecided", "Share of the simulated second teams that would do something else."
+        title, text = "Teams that differ", "Share of the simulated second teams that would do something else."
         if apart.any():
             maps.tell("teams that differ", apart)
             scale = shade(apart, "orange", low=0.0, high=1.0, none="none of them")
@@ -487,7 +379,7 @@ def digests_of(run: Run | StoredSearch) -> dict[str, Any]:
 def _settings(run: Run) -> dict[str, Any]:
     """The settings that the rule has a use for, with actions by name."""
     settings = run.recipe.settings
-    hidden = SAMPLED_ONLY if settings.rule == "canonical" else ("preference",)
+    hidden = PAPER_ONLY if settings.rule == "soft" else RULE_ONLY
     shown: dict[str, Any] = {name: value for name, value in settings.to_dict().items() if name not in hidden}
     if isinstance(settings.preference, tuple):
         shown["preference"] = ", ".join(action_name(run.environment, int(a)) for a in settings.preference)

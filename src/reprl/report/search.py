@@ -10,19 +10,16 @@ from reprl.artifacts.verify import compare_policies
 from reprl.learning.search_result import RungRecord, SearchResult
 from reprl.report import charts
 from reprl.report.numbers import counted
-from reprl.report.pair import summarize_verification
+from reprl.report.pair import side_by_side, summarize_verification
 from reprl.report.run import STATUSES, digests_of
 from reprl.report.summary import (
     Badge,
-    Cell,
     Fact,
     Figure,
-    Line,
     Listing,
     Mark,
     On,
     Section,
-    Strong,
     Summary,
     Table,
     line,
@@ -45,13 +42,19 @@ class Found(StoredSearch):
         return self.receipt.details.winner
 
     @property
-    def promise(self) -> str:
-        """What is promised, in a line."""
+    def promises(self) -> list[Fact]:
+        """Both promises, in a line each."""
         said, won = self.receipt.guarantee, self.winner
-        if said.status == "none":
-            return f"nothing is promised: {said.source}"
-        earns = f", mean return > {won.threshold:.5g}" if won is not None and said.status == "certified" else ""
-        return f"disagreement ≤ {said.rho:.3g}{earns} [{said.status}: {said.source}]"
+        same = said.words()[1].partition(": ")[2]
+        if won is None or said.quality.status != "certified":
+            why = (
+                said.quality.source if said.quality.status == "none" else "returns have no bound, or no proposal passed"
+            )
+            good = f"nothing is promised: {why}"
+        else:
+            proof = f"[{said.quality.status}: {said.quality.source}]"
+            good = f"mean return > {won.threshold:.5g}, with probability ≥ {1 - said.delta:.3g} {proof}"
+        return [Fact("quality", good, prose=True), Fact("same policy", same, prose=True)]
 
     @property
     def effort(self) -> str:
@@ -76,7 +79,6 @@ def summarize_search(run: Found, more: Sequence[Fact] = ()) -> Summary:
         kind="run",
         title=place.name,
         badge=Badge(status, tone, On.HTML),
-        lines=_lines(run),
         facts=[*_facts(run), *more],
         sections=(
             Section([*_figures(run), _ladder(run)], "Ladder", "Each rung scans proposals for one that earns more."),
@@ -85,50 +87,33 @@ def summarize_search(run: Found, more: Sequence[Fact] = ()) -> Summary:
         warning=f"undecided: {receipt.guarantee.source}" if status == "none" else "",
         lead=f"{place.name}: episodes of at most {place.horizon:,} steps; the policy is {run.policy!r}.",
         heading="Guarantee",
-        caption=f"{status}: {meaning}. Source: {receipt.guarantee.source}",
+        caption=f"{status}: {meaning}",
         mark=Mark(
             "Policy fingerprint", run.policy.fingerprint, "SHA-256 of the policy. Equal fingerprints, equal policies."
         ),
     )
 
 
-def _lines(run: Found) -> list[Line]:
-    said, won = run.receipt.guarantee, run.winner
-    if said.status == "none":
-        return [line("Nothing is promised: a second team may learn another policy.", on=On.HTML)]
-    same, exact = Strong(f"{1.0 - said.rho:.0%}"), Strong("exactly the same policy")
-    start = "Two runs of this recipe, with the same shared seed and fresh, independent data, learn "
-    lines = [line(start, exact, " with probability at least ", same, ".", on=On.HTML)]
-    if won is not None and said.status == "certified":
-        above = Strong(f"{won.threshold:.5g}")
-        lines.append(
-            line("Its mean return is above ", above, f" with probability at least {1 - said.delta:.0%}.", on=On.HTML)
-        )
-    return lines
-
-
 def _facts(run: Found) -> list[Fact]:
     receipt, settings, both = run.receipt, run.recipe.settings, On.TERMINAL | On.PAGE
     details, won = receipt.details, run.winner
-    facts = [Fact("fingerprint", run.policy.fingerprint, on=On.TERMINAL), Fact("earns", run.earned, prose=True)]
+    facts = [Fact("fingerprint", run.policy.fingerprint, on=On.TERMINAL), *run.promises]
+    facts.append(Fact("earns", run.earned, prose=True))
     if details.baseline is not None:
         facts.append(Fact("baseline", f"{details.baseline.mean:.5g}", "always the first action, or the given centre"))
     facts.append(Fact("samples", run.effort, on=On.TERMINAL | On.CARD))
     facts.append(Fact("samples", *counted(receipt.samples, "steps of the environment"), on=On.PAGE))
     facts.append(Fact("episodes", *counted(receipt.episodes, ""), on=On.PAGE))
-    facts.append(Fact("promised", run.promise, on=On.TERMINAL))
     if settings.target is not None:
         words = "passed" if details.reached else "not passed"
         facts.append(Fact("target", f"{settings.target:g}", words))
-    elif won is not None:
-        facts.append(Fact("tolerance", f"{won.tolerance:.5g}", f"below the best of {won.tried:,} candidates, at most"))
     if won is None:
         facts.append(Fact("policy", "no proposal passed a rung: this is the baseline", on=both, prose=True))
     else:
         facts.append(Fact("candidate", f"{won.candidate} of rung {won.rung}", f"after {won.tried:,} were judged"))
     if details.undecided is not None:
         cut = details.undecided
-        near = f"mean {cut.mean:.5g}, {details.ladder[-1].bar}, " if cut.episodes else ""
+        near = f"mean {cut.mean:.5g}, threshold {details.ladder[-1].threshold:.5g}, " if cut.episodes else ""
         words = f"candidate {cut.candidate} of rung {details.ladder[-1].rung}: {near}{cut.episodes:,} episodes"
         facts.append(Fact("undecided", words, on=both, prose=True))
     if details.clipped:
@@ -146,15 +131,12 @@ def _ladder(run: Found) -> Table:
         earned = (
             "—" if rung.earned is None else f"{rung.earned.mean:.5g} ({rung.earned.low:.5g} … {rung.earned.high:.5g})"
         )
-        bars = [rung.level, rung.threshold] if rung.tolerance is None else [rung.tolerance]
-        rows.append(
-            (str(rung.rung), *(f"{x:.5g}" for x in bars), passed, f"{rung.tried:,}", earned, f"{rung.samples:,}")
-        )
-    bar, passes = ["level", "threshold"], "above the threshold, which is the level and a shared draw"
-    if ladder and ladder[0].tolerance is not None:
-        bar, passes = ["tolerance"], "within the tolerance of the best"
-    text = f"A winner is the first candidate, in shared order, {passes}."
-    head = ("rung", *bar, "winner", "judged", "mean return (95 %)", "samples")
+        bars = (f"{rung.level:.5g}", f"{rung.threshold:.5g}")
+        rows.append((str(rung.rung), *bars, passed, f"{rung.tried:,}", earned, f"{rung.samples:,}"))
+    text = (
+        "A winner is the first candidate, in shared order, above the threshold, which is the level and a shared draw."
+    )
+    head = ("rung", "level", "threshold", "winner", "judged", "mean return (95 %)", "samples")
     return Table("ladder", "Rungs", head, rows, text, first=40)
 
 
@@ -165,17 +147,14 @@ def _figures(run: Found) -> list[Figure]:
     for rung in won:
         earned = rung.earned
         assert earned is not None
-        tip = f"rung {rung.rung}: candidate {rung.candidate} earns {earned.mean:.5g}, {rung.bar}"
+        tip = f"rung {rung.rung}: candidate {rung.candidate} earns {earned.mean:.5g}, threshold {rung.threshold:.5g}"
         points.append(charts.Point(float(rung.rung), earned.mean, earned.low, earned.high, tip))
-        assert rung.threshold is not None
         values += [earned.low, earned.high, rung.threshold]
     title, text = "Return of each winner", "Mean return and 95 % interval of the candidate that each rung printed."
     if not points:
         return [Figure("climb", title, text, "empty", "no candidate passed")]
     target = run.recipe.settings.target
-    last_bar = won[-1].threshold
-    assert last_bar is not None
-    level, label = (last_bar, "certified above") if target is None else (target, "target")
+    level, label = (won[-1].threshold, "certified above") if target is None else (target, "target")
     low, high = min(*values, level), max(*values, level)
     air = 0.08 * (high - low) or 1.0
     axes = charts.Axis(-0.3, run.receipt.details.ladder[-1].rung + 0.3, whole=True), charts.Axis(low - air, high + air)
@@ -192,30 +171,30 @@ def summarize_searches(runs: tuple[Found, Found]) -> Summary:
     """Return the summary of two runs: the same policy or not, and where they parted."""
     first, second = runs
     summary = summarize_verification(compare_policies(first.policy, second.policy))
-    notes = parted(first.receipt, second.receipt)
+    notes, (both, sides) = parted(first.receipt, second.receipt), _sides(runs)
     return summary._replace(
         title=first.recipe.environment.name,
         lines=[*summary.lines, *(line(f"{note[0].upper()}{note[1:]}.") for note in notes)],
+        facts=[*summary.facts, *both],
         sections=[
-            Section([_sides(runs)]),
+            Section([sides]),
             *(Section([_ladder(run)], f"{name} run") for name, run in zip(("First", "Second"), runs, strict=True)),
         ],
         mark=Mark("Fingerprint of the first", first.policy.fingerprint, "SHA-256 of the policy"),
     )
 
 
-def _sides(runs: Sequence[Found]) -> Table:
-    rows: list[Sequence[str | Cell]] = [
-        ("fingerprint", *(Cell(run.policy.fingerprint[:12], look="digest") for run in runs)),
-        (
-            "status",
-            *(Cell(run.receipt.guarantee.status, look=STATUSES[run.receipt.guarantee.status][0]) for run in runs),
-        ),
-        ("promised", *(run.promise for run in runs)),
-        ("earns", *(run.earned for run in runs)),
-        ("samples", *(run.effort for run in runs)),
-        ("shared seed", *(str(run.recipe.shared_seed) for run in runs)),
-        ("recipe", *(Cell(run.recipe.digest[:12], look="digest") for run in runs)),
-        ("data commitment", *(Cell(run.receipt.data_commitment[:12], look="digest") for run in runs)),
-    ]
-    return Table("sides", "Side by side", ("", "first run", "second run"), rows, first=len(rows))
+def _sides(runs: Sequence[Found]) -> tuple[list[Fact], Table]:
+    promises = [[fact.value for fact in run.promises] for run in runs]
+    return side_by_side(
+        [
+            ("fingerprint", [run.policy.fingerprint for run in runs]),
+            ("quality", [good for good, _ in promises]),
+            ("same policy", [same for _, same in promises]),
+            ("earns", [run.earned for run in runs]),
+            ("samples", [run.effort for run in runs]),
+            ("shared seed", [str(run.recipe.shared_seed) for run in runs]),
+            ("recipe", [run.recipe.digest for run in runs]),
+            ("data commitment", [run.receipt.data_commitment for run in runs]),
+        ]
+    )

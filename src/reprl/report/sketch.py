@@ -15,8 +15,8 @@ from reprl.sources.environment import Environment
 
 STEPS = 12
 _TURNS = {0: "→", 90: "↓", 180: "←", 270: "↑"}
-IDLE = "no decision: hardly ever reached, or the episode is over"
-WHOLE = "the accuracy is about the whole policy: a single action may be worse than the best one"
+IDLE = "hardly ever reached by the policy, or the episode is over"
+WHOLE = "quality is of the whole policy: a single action may be worse than the best one"
 
 
 class Square(NamedTuple):

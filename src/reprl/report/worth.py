@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from reprl.artifacts.folder import StoredRun
 from reprl.artifacts.recipe import Recipe
-from reprl.canonical.choice import preference_order
 from reprl.errors import ReprlError
 from reprl.learning.baseline import exact_baseline
 from reprl.learning.worth import Worth, baseline_name
@@ -12,7 +11,6 @@ from reprl.mdp.catalogue import PREFIX
 from reprl.mdp.environment import describe
 from reprl.mdp.policy import Policy, check_policy
 from reprl.mdp.tabular import TabularMDP
-from reprl.randomness import SharedKey
 from reprl.sources.gymnasium.model import GymnasiumModel
 
 
@@ -37,9 +35,7 @@ def exact_worth(recipe: Recipe, world: TabularMDP, policy: Policy) -> Worth:
     """Return what a policy is worth in an MDP that is known, beside the best one and the baseline of a recipe."""
     place, asked = describe(world), recipe.settings
     best, baseline = float(world.initial @ world.solve().values[0]), None
-    if asked.rule == "canonical":
-        key = SharedKey(recipe.shared_seed).derive("rule")
-        order = preference_order(key, world.n_actions, asked.preference)
-        baseline = place.original_return(exact_baseline(world, asked, order))
+    if asked.rule == "soft":
+        baseline = place.original_return(exact_baseline(world, asked))
     value = place.original_return(world.evaluate(policy))
     return Worth(value, place.original_return(best), baseline, baseline_name(asked, place))

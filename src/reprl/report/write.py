@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from reprl.artifacts.confirm_quality import FORMAT as OF_QUALITY
+from reprl.artifacts.confirm_quality import QualityConfirmation
 from reprl.artifacts.confirmation import FORMAT as CONFIRMED
 from reprl.artifacts.confirmation import Confirmation
 from reprl.artifacts.folder import RECIPE, StoredRun, load_run
@@ -34,7 +36,7 @@ from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.storage.documents import decode, load, plain, stated_format
 from reprl.storage.files import open_output
 
-Evidence = AuditReport | AgentReport | SearchAudit | Confirmation
+Evidence = AuditReport | AgentReport | SearchAudit | Confirmation | QualityConfirmation
 Source = StoredRun | StoredSearch | Evidence
 
 
@@ -125,6 +127,7 @@ _KINDS: dict[Any, Any] = {
     AGENTS: AgentReport,
     SEARCHES: SearchAudit,
     CONFIRMED: Confirmation,
+    OF_QUALITY: QualityConfirmation,
 }
 
 

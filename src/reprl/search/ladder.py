@@ -1,7 +1,7 @@
 """Ladder: scans at rising levels, each near the winner of the last, until the aim is reached or nothing passes.
 
 A rung tries the level `floor + step`, or the aim where that is less. If a candidate passes, the floor rises to the
-rung's threshold and the step doubles; if none does, the step is halved. Which rungs there are depends on verdicts
+rung's threshold and the step doubles; if none does, the step shrinks. Which rungs there are depends on verdicts
 alone, and these are the same in both teams; so levels, centres and thresholds are.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from reprl.search.scan import Judge, Rung, Scanned, Undecided, scan
 from reprl.sources.returns import Range, Returns
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
-T = TypeVar("T")
 
 
 class Aim(NamedTuple):
@@ -32,9 +31,13 @@ class Aim(NamedTuple):
     resolution: float
     """The smallest step."""
     width: float
-    """How far thresholds lie above their levels, at most, as a share of the step; at the aim, of `room`."""
+    """How far thresholds lie above their levels, at most, as a share of the step; at the aim, by `room`."""
     room: float
     """Between the highest level and the largest threshold."""
+    shrink: float = 0.5
+    """What a rung without a winner multiplies the step by, before there is any winner; later it is halved."""
+    failures: int | None = None
+    """Rungs in a row without a winner after which it stops, once there is one; None for no limit."""
 
 
 class Step(NamedTuple):
@@ -47,8 +50,6 @@ class Step(NamedTuple):
     samples: int
     """Steps of the environment that the rung took."""
     episodes: int
-    tolerance: float | None = None
-    """Of a tournament; level and threshold are then what the winner's mean return is above, by this run's data."""
 
 
 class Climb(NamedTuple):
@@ -61,13 +62,6 @@ class Climb(NamedTuple):
     reached: bool
     """Whether the aim was passed."""
     undecided: Undecided | None
-
-
-def counted(returns: Returns, play: Callable[[], T]) -> tuple[T, int, int]:
-    """Return what was found, with the samples and the episodes that it took."""
-    samples, episodes = returns.model.ledger.samples, returns.model.ledger.episodes
-    found = play()
-    return found, returns.model.ledger.samples - samples, returns.model.ledger.episodes - episodes
 
 
 def climb(
@@ -99,25 +93,28 @@ def climb(
         Shared: thresholds at ("search", "threshold", rung), proposals at ("search", "proposal", rung, candidate).
     """
     steps: list[Step] = []
+    ledger = returns.model.ledger
     centre, weights, floor = family.centre, None, aim.bounds.low
-    step = aim.level - floor
+    step, failed = aim.level - floor, 0
     for number in range(rungs):
         level = min(aim.level, floor + step)
-        width = aim.room if level == aim.level else aim.width * (level - floor)
+        width = aim.room if level == aim.level else min(aim.width * (level - floor), aim.level - level)
         threshold = level + width * float(key.derive("search", "threshold", number).uniforms(1)[0])
         rung = Rung(key, number, family, centre, candidates if centre is None else near)
         say = None if tell is None else partial(tell, number)
-        play = partial(scan, rung, returns, judge(number, threshold), say)
-        found, samples, episodes = counted(returns, play)
-        steps.append(Step(number, level, threshold, found, samples, episodes))
+        samples, episodes = ledger.samples, ledger.episodes
+        found = scan(rung, returns, judge(number, threshold), say)
+        steps.append(Step(number, level, threshold, found, ledger.samples - samples, ledger.episodes - episodes))
         if found.undecided is not None:
             return Climb(tuple(steps), weights, floor, False, found.undecided)
         if found.winner is None:
-            step = (level - floor) / 2.0
-            if step < aim.resolution:
+            step = (level - floor) * (aim.shrink if weights is None else 0.5)
+            failed += weights is not None
+            if step < aim.resolution or failed == aim.failures:
                 break
             continue
-        centre = weights = found.weights
+        centre, failed = found.weights, 0
+        weights = centre
         if level == aim.level:
             return Climb(tuple(steps), weights, threshold, True, None)
         step, floor = 2.0 * (level - floor), threshold

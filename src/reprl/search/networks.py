@@ -6,16 +6,19 @@ Kernels add in one fixed order, row by row, so that a score does not depend on h
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from reprl.errors import InputError, check_int, quote
+from reprl.errors import InputError, check_array, check_int, quote
 from reprl.kernels import njit
 from reprl.search.proposals import CONSTANT
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Wholes = np.ndarray[Any, np.dtype[np.int64]]
+FAR = 1e6
+"""A declared bound beyond this says nothing about the size of observations."""
 
 
 class Linear(NamedTuple):
@@ -102,6 +105,8 @@ class Inputs(NamedTuple):
 
     offset: tuple[float, ...]
     scale: tuple[float, ...]
+    shape: tuple[int, ...]
+    """Of an observation."""
 
     @property
     def size(self) -> int:
@@ -112,6 +117,25 @@ class Inputs(NamedTuple):
         """Return the inputs, (n, d), of observations that are flat rows."""
         inputs: Floats = (observations - np.array(self.offset)) / np.array(self.scale)
         return inputs
+
+
+def first_inputs(space: Any, given: Sequence[Sequence[float]] | None) -> Inputs:
+    """Return the inputs by declared bounds or by the user's; an observation is taken as it is where there are none."""
+    size = int(np.prod(space.shape, dtype=np.int64))
+    if given is None:
+        low, high = (np.asarray(bound, dtype=np.float64).ravel() for bound in (space.low, space.high))
+    else:
+        if isinstance(given, str) or len(given) != 2:
+            raise InputError(f"observation_range must be (low, high), got {quote(given)}")
+        low, high = (check_array("observation_range", np.ravel(bound), 1) for bound in given)
+        if not (low.size == high.size == size and (low < high).all()):
+            raise InputError(
+                f"observation_range must be two rows of {size} numbers, the first below the second, got {quote(given)}"
+            )
+    known = (low >= -FAR) & (high <= FAR) & (low < high)
+    offset = np.where(known, 0.5 * np.where(known, low, 0.0) + 0.5 * np.where(known, high, 0.0), 0.0)
+    scale = np.where(known, 0.5 * np.where(known, high, 0.0) - 0.5 * np.where(known, low, 0.0), 1.0)
+    return Inputs(tuple(map(float, offset)), tuple(map(float, scale)), tuple(map(int, space.shape)))
 
 
 @njit(cache=True)

@@ -74,12 +74,11 @@ class VectorPolicy(Policy):
     ) -> tuple[Any, NDArray[np.int64] | None]:
         """Return the actions for a batch of observations, or for one, as models of Stable-Baselines3 do."""
         seen = np.asarray(observations, dtype=np.float64)
-        single = seen.size == self.inputs.size and (seen.ndim < 2 or len(seen) != 1)
-        rows = seen.reshape(1 if single or seen.ndim == 0 else len(seen), -1)
-        if rows.shape[1] != self.inputs.size or not np.isfinite(rows).all():
-            raise InputError(
-                f"observations must be rows of {self.inputs.size} finite numbers, got {quote(observations)}"
-            )
+        single = seen.shape == self.inputs.shape
+        if not (single or seen.shape[1:] == self.inputs.shape) or not np.isfinite(seen).all():
+            wanted = f"finite numbers of shape {self.inputs.shape}, or a batch of these"
+            raise InputError(f"observations must be {wanted}, got {quote(observations)}")
+        rows = seen.reshape(-1, self.inputs.size)
         found = self.choose(rows)
         return (found[0] if single else found), None
 
@@ -90,8 +89,7 @@ class VectorPolicy(Policy):
             other: a policy with the same network, inputs and head.
             weights: must be left out: which observations matter, only episodes tell (``audit_agents``).
         """
-        if weights is not None:
-            raise InputError(f"weights must be left out for policies that are no tables, got {quote(weights)}")
+        _refuse_weights(weights)
         if not isinstance(other, VectorPolicy) or self._shape != other._shape:
             raise InputError(f"policies must be of one kind to be compared, got {self!r} and {other!r}")
         return float((self.weights != other.weights).mean())
@@ -104,7 +102,9 @@ class VectorPolicy(Policy):
     def fingerprint(self) -> str:
         """SHA-256, in 64 hexadecimal digits, of the network, the inputs, the head and the weights, little-endian."""
         if not self._fingerprint:
-            shape = f"{self.network!r} {_hexes(self.inputs.offset)} {_hexes(self.inputs.scale)} {_head_text(self.head)}"
+            inputs = f"{_hexes(self.inputs.offset)} {_hexes(self.inputs.scale)}"
+            inputs += "" if len(self.inputs.shape) == 1 else f" {self.inputs.shape}"
+            shape = f"{self.network!r} {inputs} {_head_text(self.head)}"
             text = f"reprl-vector-policy 1 {shape}\n".encode()
             self._fingerprint = hashlib.sha256(text + self.weights.astype("<f8").tobytes()).hexdigest()
         return self._fingerprint
@@ -168,7 +168,8 @@ class OwnPolicy(Policy):
         return OwnPolicy(self.family, self._weights, family.from_vector(self._weights.copy()))
 
     def disagreement(self, other: Policy, weights: ArrayLike | None = None) -> float:
-        """Return the share of weights in which two policies of one family differ."""
+        """Return the share of weights in which two policies of one family differ; weights must be left out."""
+        _refuse_weights(weights)
         if not isinstance(other, OwnPolicy) or (other.family, other.weights.size) != (self.family, self.weights.size):
             raise InputError(f"policies must be of one family to be compared, got {self!r} and {other!r}")
         return float((self.weights != other.weights).mean())
@@ -202,6 +203,11 @@ class OwnPolicy(Policy):
                 f"policy fingerprint must be {policy.fingerprint} for these weights, got {quote(stated)}"
             )
         return policy
+
+
+def _refuse_weights(weights: ArrayLike | None) -> None:
+    if weights is not None:
+        raise InputError(f"weights must be left out for policies that are no tables, got {quote(weights)}")
 
 
 def _hexes(numbers: tuple[float, ...]) -> str:
@@ -267,10 +273,11 @@ def _write_head(head: Head) -> dict[str, Any]:
 
 def _read_inputs(where: str, value: Any, at: Any) -> Inputs:
     row = f.many(f.real(-math.inf))
-    given = read_fields(where, value, {"offset": row, "scale": f.many(f.real(open_low=True))})
-    found = Inputs(*(tuple(float(x) for x in given[name]) for name in ("offset", "scale")))
-    if not 1 <= len(found.offset) == len(found.scale) <= _MOST:
-        raise DocumentError(f"{where} must have as many offsets as scales, got {quote(value)}")
+    given = read_fields(where, value, {"offset": row, "scale": f.many(f.real(open_low=True)), "shape": _SHAPE})
+    offset, scale = (tuple(float(x) for x in given[name]) for name in ("offset", "scale"))
+    found = Inputs(offset, scale, tuple(given["shape"]))
+    if not 1 <= len(found.offset) == len(found.scale) == math.prod(found.shape) <= _MOST:
+        raise DocumentError(f"{where} must have an offset and a scale for each number, got {quote(value)}")
     return found
 
 

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypedDict
 
-from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, quote
+from reprl.errors import InputError, check_int, check_probability, check_real, quote
 
 POLICIES = ("linear", "quadratic", "tanh", "table")
 """Families that have a name."""
-ASSURANCES = ("certified", "rehearsed")
-"""How it is decided whether a mean return is above a threshold."""
 
 
 class SearchOptions(TypedDict, total=False):
@@ -21,12 +19,9 @@ class SearchOptions(TypedDict, total=False):
     target: float | None
     policy: Any
     hidden: int
-    candidates: int
-    near: int
+    candidates: int | None
+    near: int | None
     rungs: int
-    entrants: int
-    tolerance: float | None
-    assurance: str
     observation_range: Any
     return_range: Sequence[float] | None
 
@@ -40,28 +35,21 @@ class SearchSettings:
     delta: float = 0.1
     """Allowed probability that the printed policy's return is not above what is certified."""
     target: float | None = None
-    """A mean return that would do, in reward units; None for a tournament of proposals."""
+    """A mean return that would do, in reward units; None to climb towards the bound of returns as far as it gets."""
     policy: Any = None
     """"linear", "quadratic" (linear in products too), "tanh" (a hidden layer), "table" (finite observations), or an
     object with ``size`` and ``from_vector``; None for "linear", and "table" where observations are finite."""
     hidden: int = 16
     """Units of "tanh"."""
-    candidates: int = 2048
-    """Proposals that a rung scans while there is no winner yet, at most."""
-    near: int = 32
-    """Proposals near the last winner that a rung scans, at most."""
+    candidates: int | None = None
+    """Proposals that a rung scans while there is no winner yet, at most; None for 2048, and 256 without a target."""
+    near: int | None = None
+    """Proposals near the last winner that a rung scans, at most; None for 32, and 16 without a target."""
     rungs: int = 32
-    """Levels that are tried, at most; without a target, rounds of the tournament."""
-    entrants: int = 256
-    """Proposals of a tournament, which is held where no target is named."""
-    tolerance: float | None = None
-    """How far below the best of its tournament a policy may be, in reward units, up to a shared factor between 1 and 2;
-    None for 1/16 of the range of returns."""
-    assurance: str = "certified"
-    """"certified", by bets on bounded returns; "rehearsed", by Student's statistic, without a proof."""
+    """Levels that are tried, at most."""
     observation_range: Any = None
     """(low, high) of every number in an observation, which scale the inputs; None for the bounds of the space where
-    they are finite; "found" for powers of two that the run finds out, which is a decision like any other."""
+    they are finite."""
     return_range: tuple[float, float] | None = None
     """(low, high) of a return, which is clipped to it; None for horizon times reward range."""
 
@@ -74,19 +62,17 @@ class SearchSettings:
         if isinstance(self.policy, str) and self.policy not in POLICIES:
             allowed = f"{', '.join(map(repr, POLICIES))} or an object with size and from_vector"
             raise InputError(f"policy must be {allowed}, got {quote(self.policy)}")
-        if isinstance(self.observation_range, str) and self.observation_range != "found":
-            allowed = "(low, high), 'found' or None"
-            raise InputError(f"observation_range must be {allowed}, got {quote(self.observation_range)}")
         check_int("hidden", self.hidden, 1, 1024)
-        check_int("candidates", self.candidates, 1, 2**20)
-        check_int("near", self.near, 1, 2**20)
+        for name in ("candidates", "near"):
+            if getattr(self, name) is not None:
+                check_int(name, getattr(self, name), 1, 2**20)
         check_int("rungs", self.rungs, 1, 1000)
-        check_int("entrants", self.entrants, 2, 2**16)
-        check_choice("assurance", self.assurance, ASSURANCES)
-        if self.tolerance is not None:
-            check_real("tolerance", self.tolerance, 0.0, math.inf)
-            if self.target is not None:
-                raise InputError(f"tolerance must be left out where a target is named, got {quote(self.tolerance)}")
+
+    @property
+    def proposals(self) -> tuple[int, int]:
+        """Proposals of a rung, at most, without a winner and near one."""
+        most, near = (256, 16) if self.target is None else (2048, 32)
+        return self.candidates or most, self.near or near
 
     @property
     def risk(self) -> float:

@@ -42,7 +42,7 @@ def make(id: str, horizon: int | None = None, **options: Any) -> TabularMDP | Gy
     if not isinstance(id, str) or not id.startswith(PREFIX):
         return build(id, horizon, options)
     made = make_gymnasium(id.removeprefix(PREFIX), horizon, **options)
-    made.origin = Origin(id, {name: value for name, value in options.items() if name != "data_seed"})
+    made.origin = Origin(id, {name: value for name, value in options.items() if name not in ("data_seed", "opened")})
     return made
 
 
@@ -94,15 +94,18 @@ def open_environment(
     horizon: int | None = None,
     reward_range: tuple[float, float] | None = None,
     discount: float | None = None,
+    opened: Any = None,
 ) -> TabularMDP | GymnasiumModel:
-    """Return the environment that ``reprl.learn`` would learn in; see there."""
+    """Return the environment that ``reprl.learn`` would learn in; see there. opened is env, if it is open already."""
     if isinstance(env, TabularMDP | GymnasiumModel):
-        given = (("horizon", horizon), ("reward_range", reward_range))
-        for name, value in (*given, *env.criterion.either((), (("discount", discount),))):
+        limits = (("horizon", horizon), ("reward_range", reward_range))
+        for name, value in (*limits, *env.criterion.either((), (("discount", discount),))):
             if value is not None:
                 raise InputError(f"{name} must be left out for an environment that has one, got {quote(value)}")
         return env if discount is None else _discounted(env, discount)
     if discount is not None:
+        if opened is not None:
+            opened.close()
         if isinstance(env, str):
             options = {"discount": discount} | ({} if reward_range is None else {"reward_range": reward_range})
             return make(env, horizon, **options)
@@ -112,8 +115,9 @@ def open_environment(
         if not (callable(env) or hasattr(env, "reset")):
             allowed = "a TabularMDP, a GymnasiumModel, an id, or a gymnasium.Env or a factory of one"
             raise InputError(f"env must be {allowed}, got {quote(env)}")
-        return make_gymnasium(env, horizon, reward_range=reward_range)
-    return make(env, horizon, **({} if reward_range is None else {"reward_range": reward_range}))
+        return make_gymnasium(env, horizon, reward_range=reward_range, opened=opened)
+    given: dict[str, Any] = {"reward_range": reward_range, "opened": opened}
+    return make(env, horizon, **{name: value for name, value in given.items() if value is not None})
 
 
 def _discounted(env: TabularMDP | GymnasiumModel, discount: float) -> TabularMDP | GymnasiumModel:
@@ -123,14 +127,21 @@ def _discounted(env: TabularMDP | GymnasiumModel, discount: float) -> TabularMDP
 
 @contextmanager
 def fresh_model(
-    env: TabularMDP | GymnasiumModel, access: str, data_seed: int
+    env: TabularMDP | GymnasiumModel, access: str, data_seed: int, *, own: bool = False
 ) -> Iterator[GenerativeModel | EpisodicModel | GymnasiumModel]:
-    """Open an environment with a private data seed and an empty ledger; close what was opened for it."""
+    """Open an environment with a private data seed and an empty ledger; close what was opened for it.
+
+    One that is the run's own, which nobody else has or will play, is not opened again.
+    """
     way = WAYS[access]
     if isinstance(env, TabularMDP):
         yield way.model(env, data_seed)
         return
     way.check(env, quote(env))
+    if own:
+        env.data_seed = check_int("data seed", data_seed, 0, 2**64 - 1)
+        yield env
+        return
     model = env.for_run(data_seed)
     try:
         yield model

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
@@ -22,14 +22,13 @@ from reprl.mdp.labels import Origin
 from reprl.randomness import DataStream, fresh_seed
 from reprl.sources.black_box import seeds
 from reprl.sources.gymnasium.lanes import EnvLanes, Lanes, VectorLanes
+from reprl.sources.gymnasium.model import open_env
 from reprl.sources.protocol import Ledger
 from reprl.storage.checkpoints import Content, Kept
 from reprl.storage.fields import read_fields, whole
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
-POWERS = np.arange(-30, 31)
-"""Exponents of the powers of two that sizes of observations are compared with."""
-WIDTH = 8
+WIDTH = 4
 """Copies of an environment that one process steps side by side, so that policies act in batches."""
 
 
@@ -59,6 +58,7 @@ class ReturnModel:
         reward_range: (low, high) of a reward; None where it is not known.
         return_range: (low, high) of a return; None for what horizon and reward range say.
         data_seed: private seed of the samples; None draws one.
+        opened: source, where it is open already.
         options: passed on to ``gymnasium.make`` with an id.
 
     Guarantee:
@@ -80,6 +80,7 @@ class ReturnModel:
         reward_range: Sequence[float] | None = None,
         return_range: Sequence[float] | None = None,
         data_seed: int | None = None,
+        opened: Any = None,
         **options: Any,
     ) -> None:
         """Open the environment once, to read its spaces and limits; no episode begins yet."""
@@ -88,12 +89,12 @@ class ReturnModel:
         self.data_seed = check_int("data seed", fresh_seed() if data_seed is None else data_seed, 0, 2**64 - 1)
         self.ledger = Ledger()
         self.clipped = 0
-        self.env = _open(source, options)
+        self.env = open_env(source, options, vector=True) if opened is None else opened
         self.is_vector = hasattr(self.env, "single_observation_space")
         prefix = "single_" if self.is_vector else ""
         self.observation_space = getattr(self.env, f"{prefix}observation_space")
         self.action_space = getattr(self.env, f"{prefix}action_space")
-        self.horizon = _time_limit(self.env, horizon)
+        self.horizon = _time_limit(self.env, horizon, options if isinstance(source, str) else None)
         self.reward_range = _check_range("reward_range", reward_range) or known_rewards(self.env)
         self._clips = return_range is not None
         self.return_range = _check_range("return_range", return_range) or _of_rewards(self.reward_range, self.horizon)
@@ -137,14 +138,14 @@ class ReturnModel:
         """Pickle what opens the environment again."""
         source, horizon, rewards, returns, options = self._given
         if isinstance(source, str) and getattr(self.env, "spec", None) is not None:
-            source, options = self.env.spec, {}
+            source, horizon, options = self.env.spec, self.horizon, {}
         return _rebuild, (source, horizon, rewards, returns, self.data_seed, options)
 
     @cached_property
     def _lanes(self) -> Lanes:
         if self.is_vector:
             return VectorLanes(self.env, self._size)
-        more = [_open(self._source, self._options) for _ in range(WIDTH - 1)] if self.reopens else []
+        more = [open_env(self._source, self._options) for _ in range(WIDTH - 1)] if self.reopens else []
         return EnvLanes([self.env, *more], self._encode, self._size)
 
     def close(self) -> None:
@@ -166,45 +167,7 @@ class ReturnModel:
             words: the seed of each.
             after_episode: called after every episode.
         """
-        returns = np.zeros(len(words))
-        for numbers, paid, _ in self._episodes(act, rows, words, after_episode):
-            returns[numbers] += paid
-        return returns
-
-    def magnitudes(
-        self, act: Callable[[Floats, Any], Any], offset: Floats, words: Sequence[int], after: Any = None
-    ) -> Floats:
-        """Play an episode for every seed and return how large the numbers of an observation are.
-
-        Args:
-            act: the policy.
-            offset: (d,) what each number is measured from.
-            words: the seed of each episode.
-            after: called after every episode.
-
-        Returns:
-            (n, d, POWERS.size): the share of an episode's steps at which |x − offset| ≥ 2^POWERS[k].
-        """
-        counts = np.zeros((len(words), self._size, POWERS.size + 1), dtype=np.int64)
-        columns = np.arange(self._size)
-        for numbers, _, seen in self._episodes(act, [0] * len(words), words, after):
-            distance = np.abs(seen - offset)
-            power = np.where(distance > 0.0, np.frexp(distance)[1] - 1, POWERS[0] - 1)  # 2^power ≤ distance
-            place = np.clip(power - POWERS[0] + 1, 0, POWERS.size)
-            counts[numbers[:, None], columns, place] += 1  # each episode is in one lane
-        above = counts[:, :, ::-1].cumsum(axis=2)[:, :, ::-1]
-        shares: Floats = above[:, :, 1:] / above[:, :, :1]
-        return shares
-
-    def _episodes(
-        self,
-        act: Callable[[Floats, Any], Any],
-        rows: Sequence[int],
-        words: Sequence[int],
-        after_episode: Callable[[], None] | None,
-    ) -> Iterator[tuple[Any, Floats, Floats]]:
-        """Play episodes in all lanes; yield, step by step, their numbers, the rewards and what is then seen."""
-        lanes, n = self._lanes, len(words)
+        lanes, n, returns = self._lanes, len(words), np.zeros(len(words))
         begun = min(lanes.width, n)
         playing, number = list(range(begun)), np.arange(lanes.width)  # lanes in use, and the episode that each plays
         steps, which = np.zeros(lanes.width, dtype=np.int64), np.asarray(rows, dtype=np.int64)
@@ -215,7 +178,7 @@ class ReturnModel:
             paid, ended = lanes.step(playing, act(lanes.seen[where], which[number[where]]))
             self._check(paid, playing)
             steps[where] += 1
-            yield number[where], paid, lanes.seen[where]
+            returns[number[where]] += paid
             fresh = []
             for lane in where[ended | (steps[where] >= self.horizon)].tolist():
                 self.ledger.episodes += 1
@@ -231,6 +194,7 @@ class ReturnModel:
             if fresh:
                 lanes.start(fresh, [words[int(number[lane])] for lane in fresh])
                 self._check_seen(fresh)
+        return returns
 
     def _check(self, paid: Floats, playing: list[int]) -> None:
         low, high = self.reward_range or Range(-1e300, 1e300)
@@ -286,14 +250,6 @@ class Returns:
         ends = list(accumulate((play.episodes for play in plays), initial=0))
         return [self.model.bounded(found.returns[low:high]) for low, high in pairwise(ends)]
 
-    def magnitudes(self, act: Any, offset: Floats, purpose: str, first: int, count: int) -> Floats:
-        """Return ``ReturnModel.magnitudes`` of so many episodes of one policy."""
-        shares = [first + count * w // self._pool.workers for w in range(self._pool.workers + 1)]
-        parts = [
-            (act, offset, purpose, range(*ends), self.model.data_seed) for ends in pairwise(shares) if ends[0] < ends[1]
-        ]
-        return np.concatenate(self._pool.work(magnitude_part, parts, count))
-
     def _played(self, plays: Sequence[Play], total: int) -> Played:
         before = self.model.ledger.samples
         shares = [total * w // self._pool.workers for w in range(self._pool.workers + 1)]
@@ -346,48 +302,24 @@ def play_part(
     return model.play(acting([play.weights for play in plays]), rows, words, after_episode)
 
 
-def magnitude_part(
-    model: ReturnModel,
-    act: Any,
-    offset: Floats,
-    purpose: str,
-    numbers: range,
-    data_seed: int,
-    after_episode: Callable[[], None] | None,
-) -> Floats:
-    """Play some episodes of one policy and return how large observations are; a job of a worker pool."""
-    return model.magnitudes(act, offset, list(seeds(DataStream(data_seed, purpose).key, 0, numbers)), after_episode)
-
-
 def _rebuild(
     source: Any, horizon: int | None, rewards: Any, returns: Any, data_seed: int, options: dict[str, Any]
 ) -> ReturnModel:
     return ReturnModel(source, horizon, reward_range=rewards, return_range=returns, data_seed=data_seed, **options)
 
 
-def _open(source: Any, options: dict[str, Any]) -> Any:
-    """Return the environment that a source names, makes or is, with its own time limit."""
-    import gymnasium
+def _time_limit(env: Any, horizon: int | None, options: Mapping[str, Any] | None) -> int:
+    """Steps of the longest episode: the environment's own limit, or the user's where that is less or the only one.
 
-    if isinstance(source, str | gymnasium.envs.registration.EnvSpec):
-        try:
-            return gymnasium.make(source.removeprefix("gym:") if isinstance(source, str) else source, **options)
-        except (gymnasium.error.Error, TypeError, ValueError, KeyError, AttributeError, ImportError) as error:
-            reason = " ".join(str(error).split())
-            raise InputError(f"gymnasium must be able to make {quote(source)} with these options: {reason}") from None
-    if options:
-        raise InputError(f"environment options must come with a Gymnasium id, got {quote(options)}")
-    kinds = (gymnasium.Env, gymnasium.vector.VectorEnv)
-    env = source if isinstance(source, kinds) else source() if callable(source) else None
-    if not isinstance(env, kinds):
-        raise InputError(f"environment must be a Gymnasium id, a factory or a gymnasium.Env, got {quote(source)}")
-    return env
-
-
-def _time_limit(env: Any, horizon: int | None) -> int:
-    """Steps of the longest episode: the environment's own limit, or the user's where that is less or the only one."""
+    options are those of an id, whose limit was lifted; None of an environment that has kept its own.
+    """
     spec = getattr(env, "spec", None)
     own = None if spec is None else spec.max_episode_steps
+    if spec is not None and options is not None:
+        import gymnasium
+
+        own = options.get("max_episode_steps", gymnasium.spec(spec.id).max_episode_steps)
+    own = None if own is None or own < 1 else own
     if horizon is not None:
         asked = check_int("horizon", horizon, 1, 10**7)
         return asked if own is None else min(asked, own)

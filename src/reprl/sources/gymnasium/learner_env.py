@@ -12,7 +12,7 @@ from reprl.errors import InputError, check_int, quote
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream
 from reprl.sources.episodes import EpisodicModel
-from reprl.sources.gymnasium.model import GymnasiumModel, make_env
+from reprl.sources.gymnasium.model import GymnasiumModel, open_env
 from reprl.sources.gymnasium.tabular_env import TabularEnv
 from reprl.sources.protocol import Ledger
 
@@ -148,8 +148,8 @@ class EnvironmentFactory(NamedTuple):
             box = isinstance(env, GymnasiumModel) and not env.reopens
             return cls(env.labels.name, lambda: open_world(env), env.horizon, not box)
         name = env.removeprefix("gym:") if isinstance(env, str) else None
-        source = env if name is None else (lambda: make_env(name))
-        opened = make_env(source)
+        source = env if name is None else (lambda: open_env(name, {}))
+        opened = open_env(source, {})
         spec = opened.spec
         if name is not None:
             spec = gymnasium.spec(name)
@@ -159,4 +159,4 @@ class EnvironmentFactory(NamedTuple):
             opened.close()
         if limit is None:
             raise InputError(f"horizon must be given for an environment without a time limit, got None for {title}")
-        return cls(title, lambda: make_env(source), check_int("horizon", limit, 1, 10**6), opened is not env)
+        return cls(title, lambda: open_env(source, {}), check_int("horizon", limit, 1, 10**6), opened is not env)

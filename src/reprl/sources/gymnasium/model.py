@@ -10,7 +10,7 @@ import json
 import math
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -46,6 +46,7 @@ def make_gymnasium(
     *,
     reward_range: tuple[float, float] | None = None,
     data_seed: int | None = None,
+    opened: gymnasium.Env[Any, Any] | None = None,
     **env_options: Any,
 ) -> TabularMDP | GymnasiumModel:
     """Take a Gymnasium environment in: a TabularMDP if it publishes its dynamics, else a GymnasiumModel.
@@ -55,15 +56,16 @@ def make_gymnasium(
         horizon: H, needed.
         reward_range: (low, high) in original units; needed for a black box, else read from the dynamics.
         data_seed: private seed of a black box; a TabularMDP draws no samples by itself.
+        opened: env, where it is open already.
         env_options: passed on to ``gymnasium.make`` with an id.
     """
     _check_horizon(horizon)
-    opened = _open(env, env_options)
-    exact = publishes(opened)
-    if opened is not env and (not exact or data_seed is not None):
+    opened = open_env(env, env_options) if opened is None else open_env(opened, {})
+    if not publishes(opened):
+        ranges: dict[str, Any] = {"reward_range": reward_range, "data_seed": data_seed}
+        return GymnasiumModel(env, horizon, opened=opened, **ranges, **env_options)
+    if opened is not env:
         opened.close()
-    if not exact:
-        return GymnasiumModel(env, horizon, reward_range=reward_range, data_seed=data_seed, **env_options)
     if data_seed is not None:
         name = env if isinstance(env, str) else opened
         raise InputError(
@@ -89,7 +91,7 @@ def from_gymnasium(
         fixed rewards can hold, rewards are drawn 0 or 1 with the right mean (``reward_kind`` says so).
     """
     _check_horizon(horizon)
-    opened = _open(env, env_options)
+    opened = open_env(env, env_options)
     if not publishes(opened):
         raise InputError(f"environment must publish its dynamics as P and initial_state_distrib, got {quote(opened)}")
     return _read(opened, horizon, reward_range)
@@ -126,6 +128,7 @@ class GymnasiumModel:
         reward_range: (low, high) in original units, mapped to [0, 1]; it must contain 0, which an ended episode pays.
             Needed unless the environment publishes it (``reward_range`` or ``P``).
         data_seed: private seed of the samples; None draws one.
+        opened: env, where it is open already.
         env_options: passed on to ``gymnasium.make`` with an id.
 
     Guarantee:
@@ -154,6 +157,7 @@ class GymnasiumModel:
         *,
         reward_range: tuple[float, float] | None = None,
         data_seed: int | None = None,
+        opened: gymnasium.Env[Any, Any] | None = None,
         **env_options: Any,
     ) -> None:
         """Open the environment and number its spaces; no episode begins yet."""
@@ -161,7 +165,7 @@ class GymnasiumModel:
         self.criterion = Criterion(self.horizon)
         """Finite horizon, or discounted; the horizon is then the length of episodes. See ``discounted``."""
         self.data_seed = check_int("data seed", fresh_seed() if data_seed is None else data_seed, 0, 2**64 - 1)
-        self.env = _open(env, env_options)
+        self.env = open_env(env, env_options) if opened is None else opened
         from reprl.mdp.spaces import MAX_SIZE, Codec
 
         self.observations = Codec(self.env.observation_space, "observation")
@@ -218,9 +222,7 @@ class GymnasiumModel:
         name = name if self.origin is None else self.origin.id
         if max(self.n_states, self.n_actions) > _MAX_NAMES:
             return Labels(name=name)
-        named = self.env.get_wrapper_attr("cell_name") if self.env.has_wrapper_attr("cell_name") else None
-        name_of = (lambda s: str(self.observations.decode(s))) if named is None else named
-        states = (*(name_of(s) for s in range(self.ended)), "ended")
+        states = (*(str(self.observations.decode(s)) for s in range(self.ended)), "ended")
         actions = tuple(str(self.actions.decode(a)) for a in range(self.n_actions))
         return Labels(name=name, states=states, actions=actions)
 
@@ -458,13 +460,16 @@ def would_import(id: str) -> str | None:
     return None
 
 
-def make_env(source: Any) -> gymnasium.Env[Any, Any]:
-    """Return the environment that an id (its time limit lifted), a factory or an environment stands for."""
-    return _open(source, {})
+def open_env(source: Any, options: Mapping[str, Any], *, vector: bool = False) -> Any:
+    """Return the environment that an id (its time limit lifted), a factory or an environment stands for.
 
+    Args:
+        source: what a user gives.
+        options: passed on to ``gymnasium.make`` with an id.
+        vector: whether it may be a gymnasium.vector.VectorEnv.
 
-def _open(source: Any, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
-    """Return the environment that a source names, makes or is."""
+    What an environment raises as it is made comes through, marked as not ours.
+    """
     import gymnasium
 
     if isinstance(source, str | gymnasium.envs.registration.EnvSpec):
@@ -475,13 +480,23 @@ def _open(source: Any, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
         except (gymnasium.error.Error, TypeError, ValueError, KeyError, AttributeError, ImportError) as error:
             reason = " ".join(str(error).split())
             raise InputError(f"gymnasium must be able to make {quote(source)} with these options: {reason}") from None
+        except (Exception, SystemExit) as error:
+            blame(error, f"in gymnasium.make of {quote(source)}")
     if options:
         raise InputError(f"environment options must come with a Gymnasium id, got {quote(options)}")
-    env = source if isinstance(source, gymnasium.Env) else source() if callable(source) else None
-    if not isinstance(env, gymnasium.Env):
-        if callable(source):
-            raise InputError(f"the factory {quote(source)} must return a gymnasium.Env, got {quote(env)}")
+    kinds = (gymnasium.Env, gymnasium.vector.VectorEnv) if vector else (gymnasium.Env,)
+    if isinstance(source, kinds):
+        return source
+    if not callable(source):
         raise InputError(f"environment must be a Gymnasium id, a factory or a gymnasium.Env, got {quote(source)}")
+    try:
+        env = source()
+    except ReprlError:
+        raise
+    except (Exception, SystemExit) as error:
+        blame(error, f"in the factory {quote(source)}")
+    if not isinstance(env, kinds):
+        raise InputError(f"the factory {quote(source)} must return a gymnasium.Env, got {quote(env)}")
     return env
 
 
