@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from html.parser import HTMLParser
@@ -11,6 +12,7 @@ import nbclient
 import nbformat
 import numpy as np
 import pytest
+from rich.console import Console
 
 import reprl
 from reprl.artifacts.verify import compare_policies
@@ -67,6 +69,17 @@ def test_representations_are_short_and_cards_whole(shown: list[Any]) -> None:
         assert parser.open == []
         assert "script" not in parser.tags
         assert len(thing._repr_html_()) < 100_000
+
+
+def test_a_card_says_what_matters(shown: list[Any]) -> None:
+    result, stored, policy, audit, *_ = (thing._repr_html_() for thing in shown)
+    assert shown[0].policy.short_fingerprint in result
+    assert "rehearsed" in result
+    assert "simulated teams" in result
+    assert stored.replace(f"{shown[1].receipt.seconds:.1f} s", "") == result.replace(f"{shown[0].seconds:.1f} s", "")
+    assert "Policy for gridworld-v0" in policy
+    assert audit.count("of 4 pairs</b> differ") == 1
+    assert "34 more states and 18 more steps" in shown[-1]._repr_html_()
 
 
 def test_names_from_outside_are_escaped() -> None:
@@ -132,3 +145,10 @@ def test_outside_a_notebook_nothing_of_ipython_is_needed(monkeypatch: pytest.Mon
     with progress_bar(True, "episodes") as tell:
         assert tell is not None
         tell("explore", 1, 2)
+
+
+def test_a_result_is_shown_as_by_the_command() -> None:
+    result, console = reprl.learn("two-goals-v0", access="generative", data_seed=1, max_samples=5000), io.StringIO()
+    result.show(Console(file=console, width=1000))
+    assert result.policy.fingerprint in console.getvalue()
+    assert "promised" in console.getvalue()

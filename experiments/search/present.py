@@ -29,7 +29,7 @@ def _more(task: Task) -> str:
     """What sets a row apart: another option, or other seeds."""
     if task.candidates != Task._field_defaults["candidates"]:
         return f", `candidates={task.candidates}`"
-    return " (second batch)" if task.first else ""
+    return " (second batch)" if task.first and task.target is not None else ""
 
 
 def tables(data: Data) -> str:

@@ -53,7 +53,9 @@ def confirm(
     data_seed: int | None = DATA_SEED,
     work: Work,
     logged: LogFile,
-    out: Path | None = option("Write certificate and page here. The same command continues.", metavar="DIR"),
+    out: Path | None = option(
+        "Write the answer and a page here. The same command continues a test of a target.", metavar="DIR"
+    ),
 ) -> Answer:
     """Judge a published policy by your own data: does it earn more than L, or does it have a quality?
 

@@ -204,7 +204,7 @@ def _show(
     if tested is not None:
         _show_test(console, result, tested)
     if remark:
-        console.print(remark, soft_wrap=True)
+        console.print(remark)
 
 
 def _show_test(console: Console, result: LearnResult, tested: SameWorld) -> None:

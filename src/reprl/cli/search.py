@@ -201,7 +201,7 @@ def repeat(
         if comparison is not None:
             console.print(render(comparison))
         for note in notes:
-            console.print(f"note: {note}", soft_wrap=True)
+            console.print(f"note: {note}")
 
     return Answer(document, show, code, unsaved)
 

@@ -139,7 +139,7 @@ def _show(
     if comparison is not None:
         console.print(render(comparison))
     for remark in notes:
-        console.print(f"note: {remark}", soft_wrap=True)
+        console.print(f"note: {remark}")
 
 
 def _rows(name: str, values: Sequence[object]) -> list[tuple[str, object]]:

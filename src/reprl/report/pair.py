@@ -154,7 +154,7 @@ def _sides(runs: Sequence[Run], worth: Sequence[Worth] | None, seeds: Sequence[i
         ("fingerprint", [run.policy.fingerprint for run in runs]),
         *((name, [each.get(name, "") for each in promises]) for name in ("quality", "same policy", "assumed")),
         ("earns", [run.earns(each) for run, each in zip(runs, exact, strict=True)]),
-        ("samples", [run.effort for run in runs]),
+        ("samples", [run.cost for run in runs]),
         ("shared seed", [str(run.recipe.shared_seed) for run in runs]),
         ("data seed", [str(seed) for seed in seeds]),
         ("recipe", [run.recipe.digest for run in runs]),

@@ -96,11 +96,15 @@ class Run(NamedTuple):
         return f"undecided: {why} before this run could promise anything"
 
     @property
-    def effort(self) -> str:
-        """Samples, episodes and time."""
+    def cost(self) -> str:
+        """Samples and episodes."""
         receipt = self.receipt
-        episodes = f" in {receipt.episodes:,} episodes" if receipt.episodes else ""
-        return f"{receipt.samples:,}{episodes}, {receipt.seconds:.1f} s"
+        return f"{receipt.samples:,}" + (f" in {receipt.episodes:,} episodes" if receipt.episodes else "")
+
+    @property
+    def effort(self) -> str:
+        """The same, and time."""
+        return f"{self.cost}, {self.receipt.seconds:.1f} s"
 
     @property
     def worth(self) -> Worth | None:
