@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import reprl
-from experiments.stored import LookUp, code, default, kept, percent, phrases, power, row, short
+from experiments.stored import LookUp, code, default, kept, percent, phrases, power, short
 
 LOOKS = 200
 """Pairs at most of the table in docs/proofs/audit.md."""
@@ -142,9 +142,6 @@ def sequential(hit: bool) -> int:
 
 
 NUMBERS: dict[str, dict[str, LookUp]] = {
-    "README.md": {
-        "papers-episodes": lambda: [row("whole", "2, 2, 1", "0.5")[6]],
-    },
     "docs/peers.md": {
         "takes-epsilon-samples": lambda: [
             f"{one.options[name]}"

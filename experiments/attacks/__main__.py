@@ -25,7 +25,7 @@ from reprl.assurance import verdict
 
 RHO = DELTA = 0.1
 QUALITY, LEAST_GAIN = 0.9, 1e-3
-PAIRS, CHUNK = 40, 10
+CHUNK = 10
 ROUNDED = 1e-6
 """Of an exact loss over ε."""
 Data = dict[str, Any]
@@ -108,10 +108,12 @@ def _loss(mdp: reprl.TabularMDP, best: float, result: reprl.LearnResult) -> floa
 def jobs(quick: bool) -> dict[str, Job]:
     """Return every measurement, the first pairs of all environments first."""
     cases = [*((name, "") for name in worlds()), *((name, control) for control, name in CONTROLS)]
+    pairs = {name: CHUNK if quick else world.pairs for name, world in worlds().items()}
     return {
         f"{control or 'default'}/{name}#{first}": partial(measure, name, control, first)
-        for first in range(0, CHUNK if quick else PAIRS, CHUNK)
+        for first in range(0, max(pairs.values()), CHUNK)
         for name, control in cases
+        if first < pairs[name]
     }
 
 

@@ -140,10 +140,9 @@ class World(NamedTuple):
     build: Callable[[], TabularMDP]
     access: str = "generative"
     stationary: bool | None = None
-    min_probability: float = 0.0
-    """Where no outcome that matters is rarer: what a user would state, so that promises come early."""
-    most: int = 2**20
-    """Samples of a (step, state, action), at most."""
+    min_probability: float = 0.0  # where it is true, so that promises come early
+    most: int = 2**20  # samples of a (step, state, action)
+    pairs: int = 40
 
 
 def worlds() -> dict[str, World]:
@@ -151,11 +150,11 @@ def worlds() -> dict[str, World]:
     common = 0.02
     return {
         "tied noisy arms before a decision": World(tied_arms, min_probability=common),
-        "hidden room, pooled": World(hidden_room),
+        "hidden room, pooled": World(hidden_room, pairs=200),
         "hidden room, by episodes": World(hidden_room, "episodic", most=2**16),
         "trap at its own step": World(trap_by_step),
-        "coin against a hair more": World(lambda: coin(0.504), min_probability=common),
-        "coin beside a real gain": World(lambda: coin(0.52, 0.2), min_probability=common),
+        "coin against a hair more": World(lambda: coin(0.504), min_probability=common, pairs=200),
+        "coin beside a real gain": World(lambda: coin(0.52, 0.2), min_probability=common, pairs=200),
         "fifty outcomes of .02": World(lambda: many_places(50, 1.0), min_probability=common),
         "fifty beside a real gain": World(lambda: many_places(50, 1.0, 1.0), min_probability=common),
         "twenty lucky arms": World(lucky_arms, min_probability=common),

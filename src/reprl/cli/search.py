@@ -43,8 +43,9 @@ class Search(Sought):
 
 def source_of(env: str, world: World) -> Any:
     """Return what a name on the command line means: an id, or the object of file.py:name."""
-    from reprl.cli.environment import names_object, read_object
+    from reprl.cli.environment import find_modules, names_object, read_object
 
+    find_modules(env)
     return read_object("ENV", env) if names_object(env) and not env.startswith("gym:") else env
 
 
