@@ -94,12 +94,3 @@ def exact_baseline(world: TabularMDP, settings: Settings, order: NDArray[np.int6
     gaps, actions = find_gaps(dynamics, order), settings.baseline_actions(dynamics.outcomes.shape)
     table = gaps.default if actions is None else actions
     return start_value(dynamics, gaps.value[0]) - dynamics.policy_loss(gaps.value[0], table)
-
-
-def exact_loss(world: TabularMDP, settings: Settings) -> float:
-    """Return ε(M) in a known MDP, to six digits, so that rounding errors reach no document.
-
-    The baseline is resolved before; preferences are not read.
-    """
-    gain = float(world.initial @ world.solve().values[0]) - exact_baseline(world, settings, np.arange(world.n_actions))
-    return float(f"{settings.goal.allowed_loss(gain, world.criterion.effective_horizon):.6g}")
