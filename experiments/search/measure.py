@@ -34,6 +34,9 @@ TASKS = {
     "CartPole-v1 again": Task("CartPole-v1", 475.0, 100, 200_000_000, first=1000),
     "MountainCar-v0 again": Task("MountainCar-v0", -125.0, 100, 200_000_000, first=1000),
     "Acrobot-v1 again": Task("Acrobot-v1", -100.0, 20, 100_000_000, first=1000),
+    "CartPole-v1 no target": Task("CartPole-v1", None, 10, 50_000_000, first=2000),
+    "MountainCar-v0 no target": Task("MountainCar-v0", None, 10, 50_000_000, first=2000),
+    "Acrobot-v1 no target": Task("Acrobot-v1", None, 5, 50_000_000, first=2000),
     "Pendulum-v1": Task("Pendulum-v1", -250.0, 4, 40_000_000, "quadratic"),
     "Pendulum-v1 more": Task("Pendulum-v1", -250.0, 10, 40_000_000, "quadratic", first=1000, candidates=16_384),
 }

@@ -29,7 +29,7 @@ def _more(task: Task) -> str:
     """What sets a row apart: another option, or other seeds."""
     if task.candidates != Task._field_defaults["candidates"]:
         return f", `candidates={task.candidates}`"
-    return " (second batch)" if task.first else ""
+    return " (second batch)" if task.first and task.target is not None else ""
 
 
 def tables(data: Data) -> str:
@@ -62,6 +62,7 @@ def tables(data: Data) -> str:
 
 def draw(data: Data, folder: Path) -> None:
     """Draw samples of all runs, by environment."""
+    plt.rcParams["svg.hashsalt"] = "reprl"
     figure, axes = plt.subplots(figsize=(6.5, 4.2), layout="constrained")
     names = [name for name in TASKS if rows_of(data, name)]
     for place, name in enumerate(names):
