@@ -62,7 +62,7 @@ def compare(
         given["target"] = target
     opened: Any
     if is_search(env, world, {} if target is None else {"target": target}, {}):
-        opened = source_of(env, world)
+        opened, _ = source_of(env, world)
         given |= {"horizon": world.horizon, "reward_range": world.reward_range}
     else:
         opened = world.open(env)
