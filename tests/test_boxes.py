@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-
 from experiments.defaults.worlds import blackjack
 from experiments.price.boxes import REWARDS, ROOM, SERVED, Cards, TwoQueues, two_queues
+
 from reprl.mdp.dynamics import true_dynamics
 
 
