@@ -41,26 +41,18 @@ class Search(Sought):
     learner: str | None = option("'search' for a search in any environment. Default: only if observations are a Box.")
 
 
-<<<<<<< HEAD
-def source_of(env: str, world: World) -> Any:
-    """Return what a name on the command line means: an id, or the object of file.py:name."""
-    from reprl.cli.environment import find_modules, names_object, read_object
-
-    find_modules(env)
-    return read_object("ENV", env) if names_object(env) and not env.startswith("gym:") else env
-=======
 def source_of(env: str, world: World) -> tuple[Any, dict[str, Any]]:
     """Return what a name on the command line means, and what is left to tell ``gymnasium.make``.
 
     It is an id, or what file.py:name builds: the environment's own options are bound to a factory.
     """
-    from reprl.cli.environment import built, names_object, read_object
+    from reprl.cli.environment import built, find_modules, names_object, read_object
 
+    find_modules(env)
     options = read_pairs("--env-option", world.env_option)
     if env.startswith("gym:") or not names_object(env):
         return env, options
     return built(read_object("ENV", env), world.horizon, options), {}
->>>>>>> clear-search
 
 
 def is_search(env: str, world: World, asked: dict[str, Any], options: dict[str, Any]) -> bool:
