@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from reprl.assurance import verdict
-from reprl.assurance.teams import Answers, Round, _ask, ask_teams, keys_of, make_team, make_told
-from reprl.assurance.verdict import Verdict, find_haunted, find_places, is_settled, judge
+from reprl.assurance.teams import Answers, Round, _ask, ask_teams, keys_of, make_team, make_told, seen_by
+from reprl.assurance.verdict import Verdict, find_haunted, is_settled, judge, make_round
 from reprl.mdp.evidence import BEST, REWARDS, WORST, Evidence, estimate
 from reprl.mdp.model import Model, evaluate, from_start, one_hot, solve
 from reprl.rule.soft import LAST, make_room
@@ -67,7 +67,7 @@ def round_of(evidence: Evidence, number: int = 0, *, haunted: bool = True) -> Ro
     asked, draws = ask(evidence.model), draws_of(number, evidence.model, evidence.model.shift == 0)
     policy, choice = print_policy(evidence.model, asked, draws)
     rows = np.full(evidence.exact.size, haunted)
-    return Round(evidence, asked, draws, policy, choice, rows, find_places(evidence, policy))
+    return make_round(evidence, asked, draws, policy, choice, rows)
 
 
 class One(NamedTuple):
@@ -90,7 +90,7 @@ def teams_of(now: Round, count: int, name: str = "0") -> list[One]:
     keys = keys_of(name, 77, range(count))
     for k in range(count):
         told, team = make_told(now, 1), make_team(now)
-        _ask(now, keys[k : k + 1], team, room, told)
+        _ask(now, *seen_by(now.evidence), keys[k : k + 1], team, room, told)
         out.append(One(*team, bool(told.differs[0]), bool(told.loses[0]), told.sums))
     return out
 
@@ -352,7 +352,6 @@ def certain_evidence() -> Evidence:
 
 
 def judged(
-    monkeypatch: pytest.MonkeyPatch,
     staged: Staged,
     *,
     looks: int = 0,
@@ -365,7 +364,7 @@ def judged(
     now = round_of(evidence)
     choice = now.choice._replace(attempt=LAST) if resort else now.choice
 
-    def teams(now: Round, name: str, data_seed: int, numbers: range, pool: ThreadPoolExecutor | None) -> Answers:
+    def teams(now: Round, name: str, numbers: range) -> Answers:
         assert name == str(looks)
         differs, loses = (np.isin(numbers, each) for each in (staged.differ, staged.lose))
         shape = *now.draws.tolerance.shape[1:], now.asked.order.shape[1]
@@ -374,9 +373,8 @@ def judged(
         apart = np.full(now.policy.shape, differs.mean())
         return Answers(differs, loses, apart, bar, np.zeros(shape) if staged.resolved else np.full(shape, 10.0))
 
-    monkeypatch.setattr(verdict, "ask_teams", teams)
-    kept = {"rho": rho, "delta": delta, "min_probability": 0.0, "looks": looks, "data_seed": 1, "last": last}
-    return judge(evidence, now.asked, now.draws, now.policy, choice, **kept)  # type: ignore[arg-type]
+    kept: dict[str, Any] = {"rho": rho, "delta": delta, "min_probability": 0.0, "looks": looks, "last": last}
+    return judge(evidence, now.asked, now.draws, now.policy, choice, ask=teams, **kept)
 
 
 @pytest.mark.parametrize(
@@ -405,10 +403,8 @@ def judged(
         (Staged(differ=(50,)), {"resort": True}, (True, False, 100)),
     ],
 )
-def test_how_many_teams_may_object(
-    monkeypatch: pytest.MonkeyPatch, staged: Staged, more: dict[str, Any], wanted: tuple[bool, bool, int]
-) -> None:
-    found = judged(monkeypatch, staged, **more)
+def test_how_many_teams_may_object(staged: Staged, more: dict[str, Any], wanted: tuple[bool, bool, int]) -> None:
+    found = judged(staged, **more)
     assert (found.good, found.same, found.teams) == wanted
     asked = range(found.teams)
     assert found.agree == found.teams - len(set(staged.differ) & set(asked))
@@ -419,13 +415,13 @@ def test_how_many_teams_may_object(
 def test_no_team_is_asked_where_the_run_says_no(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless nothing more can be gathered; then forty, of which nothing is promised."""
     monkeypatch.setattr(verdict, "HELD_OUT", -1.0)
-    assert judged(monkeypatch, Staged())[:2] == (False, False)
-    assert judged(monkeypatch, Staged()).teams == 0
-    found = judged(monkeypatch, Staged(), last=True)
+    assert judged(Staged())[:2] == (False, False)
+    assert judged(Staged()).teams == 0
+    found = judged(Staged(), last=True)
     assert (found.good, found.same, found.teams, found.agree) == (False, False, 40, 40)
     monkeypatch.setattr(verdict, "HELD_OUT", 0.7)
     monkeypatch.setattr(verdict, "LOSS", -1.0)
-    assert judged(monkeypatch, Staged()).teams == 0
+    assert judged(Staged()).teams == 0
 
 
 def test_settled_is_resolved_or_clear() -> None:

@@ -100,11 +100,8 @@ def gather_answers(
 
 def _ask_block(now: Round, name: str, data_seed: int, teams: range) -> Told:
     told = make_told(now, len(teams))
-    first, evidence = now.evidence.model.first, now.evidence
-    hits = Frequencies.of(first, evidence.total)
-    starts = Frequencies.of(np.array([0, evidence.starts.shape[1]]), evidence.starts.sum(axis=0))
     room = make_room(now.draws, now.asked.order.shape[1])
-    _ask(now, hits, starts, keys_of(name, data_seed, teams), make_team(now), room, told)
+    _ask(now, *seen_by(now.evidence), keys_of(name, data_seed, teams), make_team(now), room, told)
     return told
 
 
@@ -222,6 +219,12 @@ class Frequencies(NamedTuple):
         """Return those of rows first[i] ≤ e < first[i + 1]."""
         law = hits / np.repeat(np.maximum(np.add.reduceat(hits, first[:-1]), 1), np.diff(first))
         return cls(hits, law, cumulate(law, first), int(hits.sum()))
+
+
+def seen_by(evidence: Evidence) -> tuple[Frequencies, Frequencies]:
+    """Return the frequencies of outcomes and of starts that teams redraw."""
+    starts = Frequencies.of(np.array([0, evidence.starts.shape[1]]), evidence.starts.sum(axis=0))
+    return Frequencies.of(evidence.model.first, evidence.total), starts
 
 
 @njit(cache=True, nogil=True, _nrt=False)
