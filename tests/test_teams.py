@@ -484,8 +484,12 @@ def quality_of(size: int, seed: int) -> tuple[bool, float]:
     """Whether fifty rooms are said to be well played, and the true loss over ε."""
     evidence, truth = fifty(size, np.random.default_rng([size, seed]))
     now = round_of(evidence, seed)
-    kept = {"rho": 0.1, "delta": 0.1, "min_probability": 0.0, "looks": 0, "data_seed": seed, "last": False}
-    found = judge(evidence, now.asked, now.draws, now.policy, now.choice, **kept)  # type: ignore[arg-type]
+    kept: dict[str, Any] = {"rho": 0.1, "delta": 0.1, "min_probability": 0.0, "looks": 0, "last": False}
+
+    def ask(now: Round, name: str, numbers: range) -> Answers:
+        return ask_teams(now, name, seed, numbers, None)
+
+    found = judge(evidence, now.asked, now.draws, now.policy, now.choice, ask=ask, **kept)
     values = np.empty((3, truth.initial.size))
     evaluate(truth, one_hot(now.policy, 2), values)
     return found.good, float((1.0 - from_start(truth, values)) / 0.1)
