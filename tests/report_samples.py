@@ -119,8 +119,5 @@ def audit_document(mdp: reprl.TabularMDP, verdict: str = "rejected") -> dict[str
             "monte_carlo": None,
         },
         "earned": None,
-        "agreement": None,
-        "alike": None,
-        "promise": "strict",
         "recipe": None,
     }
