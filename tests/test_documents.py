@@ -33,9 +33,9 @@ KINDS: dict[str, Any] = {
 STAMPED = ("recipe", "receipt")
 """Kinds that name their stream version: other versions are refused."""
 RUNS: dict[str, dict[str, Any]] = {
-    "generative-canonical": {"access": "generative"},
+    "generative-soft": {"access": "generative"},
     "generative-paper": {"rule": "paper", "constants": "scaled", "samples": 10**5},
-    "episodic-canonical": {"access": "episodic"},
+    "episodic-soft": {"access": "episodic"},
     "episodic-paper": {"access": "episodic", "rule": "paper", "constants": "scaled", "scale": 0.02},
 }
 FRESH = ["audit.json", *(f"{kind}-{run}.json" for kind in StoredRun._fields for run in RUNS)]

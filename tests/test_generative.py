@@ -92,7 +92,7 @@ def test_with_the_papers_constants_runs_agree_and_are_near_optimal(
         assert all(mdp.evaluate(run.policy) >= best - EPSILON for run in runs)
     assert keeps(parted, pairs, rho, power=0.04, finds=rho + 0.17)
     result = runs[0]
-    assert result.guarantee == reprl.Guarantee(
+    assert result.guarantee == reprl.Guarantee.of(
         rho=rho, delta=rho, epsilon=EPSILON, status="proven", source="docs/proofs/decision.md §3"
     )
     sizes = {"n_states": mdp.n_states, "n_actions": mdp.n_actions, "horizon": mdp.horizon}
@@ -322,7 +322,7 @@ def test_the_papers_constants_are_refused_by_episodes_with_their_number(boosted:
         ({"rho": "0.1"}, r"rho must lie in \(0, 1\), got '0.1'"),
         ({"delta": 1.5}, r"delta must lie in \(0, 1\), got 1.5"),
         ({"delta": -0.1}, r"delta must lie in \(0, 1\), got -0.1"),
-        ({"espilon": 0.3}, r"option must be one of epsilon, .*, baseline, agreement; got 'espilon' \(did you mean .*"),
+        ({"espilon": 0.3}, r"option must be one of epsilon, .*, baseline; got 'espilon' \(did you mean .*"),
         ({"access": "psychic"}, r"access must be one of .*generative.*; got 'psychic'"),
         ({"coupling": "tight"}, r"coupling must be one of joint, product; got 'tight'"),
         ({"mechanism": "softmax"}, r"mechanism must be one of compact, exponential; got 'softmax'"),

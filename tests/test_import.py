@@ -25,7 +25,6 @@ DEEPER = [
     "coupling.heavy_hitters.heavy_hitters",
     "coupling.statistical_query.statistical_query",
     "learning.adapters.env_learner",
-    "learning.learner.certify",
     "learning.settings.Settings",
     "mdp.catalogue.hard_instance",
     "mdp.tabular.Solution",

@@ -358,7 +358,7 @@ def test_without_pessimism_a_rare_tier_can_lure_the_policy_so_nothing_is_called_
     lure = Lure(less=0.12)
     careless = [lure.run(0.0, seed) for seed in range(40)]
     assert max(lure.loss(found) for found in careless) > careless[0].guarantee.epsilon
-    assert {found.guarantee.status for found in careless} == {"heuristic"}
+    assert {found.guarantee.status for found in careless} == {"none"}
     careful = [lure.run(1.0, seed) for seed in range(40)]
     assert all(lure.loss(found) <= found.guarantee.epsilon for found in careful)
     assert {found.guarantee.status for found in careful} == {"proven"}

@@ -421,15 +421,15 @@ def test_a_tally_is_a_counter_whatever_waits_and_folds(chunks: Any, folds: int, 
 
 def test_how_far_blocks_are_put_together_does_not_depend_on_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     log = make_log(2000, 4)
-    monkeypatch.setattr("reprl.sources.logs.read.MOST_PAIRS", 5600)
+    monkeypatch.setattr("reprl.sources.logs.read.MOST_PAIRS", 5200)
     numbers = set()
     for size in (17, 500, 10_000):
         monkeypatch.setattr(tables, "CHUNK", size)
         found = read(log, **CLINIC)
         numbers.add((found.blocks.number, found.blocks.redraw(2, 5).digest))
-        assert found.blocks.slots.thing.size <= 5600
+        assert found.blocks.slots.thing.size <= 5200
     assert len(numbers) == 1
-    assert 128 < numbers.pop()[0] < 1024
+    assert 128 < numbers.pop()[0] < 512
 
 
 def test_episodes_that_are_numbered_are_kept_as_runs_and_noticed_when_they_return() -> None:
@@ -472,7 +472,7 @@ def test_blocks_are_put_together_where_memory_asks_for_it(monkeypatch: pytest.Mo
     monkeypatch.setattr(tables, "CHUNK", 500)
     monkeypatch.setattr("reprl.sources.logs.read.MOST_PAIRS", 400)
     found = read(log, **CLINIC)
-    assert (whole.blocks.number, found.blocks.number) == (1024, 128)
+    assert (whole.blocks.number, found.blocks.number) == (512, 128)
     assert found.data.counts == whole.data.counts
     for number in (0, 127):  # a block holds every 128th episode, whenever it was put together
         rows = {name: column[(log["episode"] % 128) == number] for name, column in log.items()}
@@ -526,7 +526,7 @@ def test_what_practice_must_do_is_shared_and_within_a_factor_of_two() -> None:
 
 @pytest.fixture(scope="module")
 def result() -> reprl.LearnResult:
-    return reprl.learn_log(make_log(40_000, 1), **CLINIC, epsilon=0.3, shared_seed=7)
+    return reprl.learn_log(make_log(40_000, 1), **CLINIC, epsilon=0.3, shared_seed=2)
 
 
 def test_a_log_teaches_a_good_policy_without_what_it_does_not_support(result: reprl.LearnResult) -> None:
@@ -544,7 +544,7 @@ def test_a_log_teaches_a_good_policy_without_what_it_does_not_support(result: re
     assert found.gain_low > 0.0
     assert 0.0 < found.alike < 1.0
     assert found.covered > 0.95
-    same = reprl.learn_log(make_log(40_000, 1), **CLINIC, epsilon=0.3, shared_seed=7)
+    same = reprl.learn_log(make_log(40_000, 1), **CLINIC, epsilon=0.3, shared_seed=2)
     assert same.receipt == result.receipt
 
 
@@ -556,7 +556,7 @@ def test_fingerprints_stay_what_they_are(result: reprl.LearnResult) -> None:
 def test_a_short_log_promises_nothing() -> None:
     short = reprl.learn_log(make_log(60, 1), **CLINIC, shared_seed=7)
     assert short.guarantee.status == "none"
-    assert "the log is too short for a decision" in short.guarantee.source
+    assert "it can be redrawn from 60 episodes, where 100 are the fewest" in short.guarantee.source
 
 
 def test_a_log_of_few_episodes_promises_nothing_however_alike_they_are() -> None:
@@ -590,9 +590,9 @@ def test_recipes_and_receipts_of_logs(tmp_path: Path, result: reprl.LearnResult)
 def test_an_edited_recipe_of_a_log_is_refused(result: reprl.LearnResult) -> None:
     text = result.recipe.to_json()
     for old, new, message in (
-        ('"support": 0.2', '"support": 0.3', "sizes, discount and digest of a log must be"),
-        ('"support": 0.2', '"support": "much"', "support must lie in"),
-        ('"reach"', '"breach"', "options of a log must be"),
+        ('"reward_step": 9.5367431640625e-07', '"reward_step": 0.01', "sizes, discount and digest of a log must be"),
+        ('"reward_step": 9.5367431640625e-07', '"reward_step": "much"', "reward_step must lie in"),
+        ('"early_ends"', '"late_ends"', "options of a log must be"),
         ('"columns": {', '"columns": 3, "more": {', "options of a log must be"),
     ):
         assert old in text
@@ -620,13 +620,13 @@ def test_halves_of_a_log_agree_as_promised_and_greedy_does_not() -> None:
 
 @pytest.mark.statistical
 def test_the_interval_covers_the_value() -> None:
-    """120 logs: an interval that covers with probability 0.9 at least; false alarm 1e-6, power 0.99 at 0.65."""
+    """50 logs: an interval that covers with probability 0.9 at least; false alarm 1e-6, power 0.92 at 0.55."""
     truth = world().evaluate(np.tile([0, 1, 1], (HORIZON, 1)))
     policy = reprl.Policy(np.tile([0, 1, 1, 0], (HORIZON, 1)))
     from reprl.sources.logs.coverage import find_coverage
 
     inside = narrow = 0
-    for number in range(120):
+    for number in range(50):
         found = read(make_log(500, 1000 + number), **CLINIC)
         decided = np.ones((HORIZON, 4), dtype=np.bool_)
         stream = DataStream(number, "test")
@@ -634,8 +634,8 @@ def test_the_interval_covers_the_value() -> None:
         inside += got.value_low <= truth <= got.value_high
         middle, half = (got.value_low + got.value_high) / 2, (got.value_high - got.value_low) / 6
         narrow += abs(truth - middle) <= half
-    assert binomtest(inside, 120, 0.9, alternative="less").pvalue > 1e-6
-    assert binomtest(narrow, 120, 0.9, alternative="less").pvalue < 1e-6  # the control: a third of the width
+    assert binomtest(inside, 50, 0.9, alternative="less").pvalue > 1e-6
+    assert binomtest(narrow, 50, 0.9, alternative="less").pvalue < 1e-6  # the control: a third of the width
 
 
 def test_practice_is_worth_the_mean_return() -> None:

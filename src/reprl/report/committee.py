@@ -133,6 +133,8 @@ def _ends(run: Run, found: Coverage) -> str:
 def _steps(run: Run) -> str:
     if run.recipe.settings.stationary:
         bad = f" The log contradicts it: {run.drift}." if run.drift else " The log does not contradict it."
+        if not run.drift and run.receipt.guarantee.same.status == "none":
+            bad = ""  # a folder does not hold what contradicts it, but in the promise that it takes away
         return f"Assumed: what an action does is the same at every step.{bad}"
     return "Nothing is assumed: what an action does may differ from step to step."
 
