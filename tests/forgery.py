@@ -32,7 +32,7 @@ TEXTS: tuple[Any, ...] = (
         "0" * 64,
         "f" * 64,
     ),
-    *("canonical", "paper", "<script>alert(1)</script>", "../../etc/passwd", "gym:no_such_module:Foo-v0", "\n\n"),
+    *("soft", "paper", "<script>alert(1)</script>", "../../etc/passwd", "gym:no_such_module:Foo-v0", "\n\n"),
     *(f"{_RAW}{text}" for text in (r'"\ud800"', r'"\udc00\ud800"', r'"a\u0000"', '"', "'a'", "nul", "[", "}", ",")),
 )
 NESTS: tuple[Any, ...] = ([], {}, [[]], [None], [[1]], {"a": 1}, [1, 2, 3], [[0.5] * 3] * 3, [[]] * 50, None)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import copy
 import functools
-import hashlib
 import io
 import json
 import os
@@ -23,7 +22,7 @@ from typing import Any
 from unittest import mock
 
 import reprl
-from reprl.artifacts.folder import COUNTS, POLICY, RECEIPT, RECIPE
+from reprl.artifacts.folder import POLICY, RECEIPT, RECIPE
 from reprl.cli import replicate, report, verify
 from reprl.cli.answer import Answer, print_answer
 from reprl.cli.options import as_typer
@@ -34,7 +33,7 @@ from tests.shop import Shop
 EPISODES: Any = {"access": "episodic", "rule": "paper", "constants": "scaled", "epsilon": 1.0}
 
 VERIFY, REPORT, REPLICATE = as_typer(verify.verify), as_typer(report.report), as_typer(replicate.replicate)
-NAMES = (RECIPE, RECEIPT, POLICY, COUNTS)
+NAMES = (RECIPE, RECEIPT, POLICY)
 SAMPLES = 3000
 """That a second team may draw: what is asked here is what it reads."""
 _LINK, _FOLDER, _PIPE = "link", "folder", "pipe"
@@ -42,10 +41,10 @@ _LINK, _FOLDER, _PIPE = "link", "folder", "pipe"
 
 @functools.cache
 def sample_folders() -> tuple[dict[str, bytes], ...]:
-    """Good run folders: of both rules, both kinds of access, a black box and a log, with a proof and without."""
+    """Good run folders: of both rules, both kinds of access, a black box and a log."""
     grid, swim = reprl.make("gridworld-v0", horizon=3, size=2), reprl.make("river-swim-v0", horizon=4, n_states=3)
     runs = (
-        reprl.learn(grid, shared_seed=7, data_seed=1, access="generative", epsilon=0.5, certify=True),
+        reprl.learn(grid, shared_seed=7, data_seed=1, access="generative", epsilon=0.5),
         reprl.learn(swim, shared_seed=7, data_seed=1, epsilon=0.5, preference=(1, 0), max_samples=4000),
         reprl.learn(grid, shared_seed=7, data_seed=1, rule="paper"),
         reprl.learn(
@@ -98,14 +97,9 @@ def _forged(rng: random.Random, files: dict[str, Any]) -> dict[str, Any]:
 
 
 def _consistent(rng: random.Random, files: dict[str, Any]) -> dict[str, Any]:
-    """A document or the data say something else, and the receipt with them."""
+    """A document says something else, and the receipt with it."""
     receipt, name = json.loads(files[RECEIPT]), rng.choice(list(files))
-    if name == COUNTS:
-        data = damage(rng, files[COUNTS][:-32])
-        changed = data + hashlib.sha256(data).digest()
-        if receipt["certificate"] is not None:
-            receipt["certificate"]["data"] = hashlib.sha256(data).hexdigest()
-    elif name == RECEIPT:
+    if name == RECEIPT:
         receipt, changed = forge(rng, receipt), b""
     else:
         changed = to_bytes(forge(rng, json.loads(files[name])))
@@ -140,14 +134,12 @@ def read_folder(data: bytes) -> None:
     """
     good = _laid_out(0)
     with _laid(data) as folder, mock.patch("os.fsync"):  # nothing here outlives a crash
-        page, receipt, counts = folder / "page.html", folder / RECEIPT, folder / COUNTS
+        page, receipt = folder / "page.html", folder / RECEIPT
         refused = [
             _refused(lambda: reprl.load_run(folder)),
             _refused(lambda: VERIFY(a=folder, b=good)),
             _refused(lambda: VERIFY(a=folder / POLICY, b=receipt)),
             _refused(lambda: REPORT(source=folder, out=page)),
-            _refused(lambda: VERIFY(a=folder, proof=True)),
-            _refused(lambda: VERIFY(a=receipt, proof=True, counts=counts)),
             _refused(lambda: REPLICATE(recipe=folder, data_seed=2, max_samples=SAMPLES, workers=1)),
         ]
     if refused[0] is not None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from reprl.sources.logs.block_bootstrap import BLOCKS
 
@@ -40,53 +39,29 @@ def count_rows(
     return blocks
 
 
-def fade(share: float, full: float) -> float:
-    return min(1.0, max(0.0, 2.0 * share / full - 1.0))
+def read_practice(visits: Any, mask: Any, least: float, shift: Any, ended: int) -> tuple[Any, Any, Any]:
+    """What practice allows, (H, S, A) nested lists; its law, the same; and the actions of each state in its order.
 
-
-def best_values(visits: Any, mean: Any, law: Any, start: Any, support: float, reach: float, ended: int) -> Any:
-    """Q of the rule on a log, (H, S, A), −inf for an action that does not count; loops over everything.
-
-    visits (H, S, A), mean rewards (H, S, A), law (H, S, A, S), start (S,) counts.
+    visits (1 or H, S, A) and mask (H, S, A) are nested lists.
     """
-    horizon, n_states, n_actions = visits.shape
-    value = np.zeros(n_states)
-    out = np.full(visits.shape, -np.inf)
-    for h in range(horizon - 1, -1, -1):
-        here = np.zeros(n_states)
-        for s in range(n_states):
-            known = 1.0 if s == ended else fade(visits[h, s].sum() / start.sum(), reach)
-            for a in range(n_actions):
-                most = visits[h, s].max()
-                backing = 1.0 if s == ended else fade(visits[h, s, a] / most, support) if most else 0.0
-                if known > 0.0 and backing > 0.0:
-                    price = 10.0 * horizon * (1.0 - backing)
-                    out[h, s, a] = known * (mean[h, s, a] + law[h, s, a] @ value) - price
-            here[s] = max(out[h, s].max(), -np.inf) if np.isfinite(out[h, s]).any() else 0.0
-        value = here
-    return out
-
-
-def best_values_forever(
-    visits: Any, mean: Any, law: Any, starts: int, support: float, reach: float, ended: int, discount: float
-) -> tuple[Any, Any]:
-    """As ``best_values`` with a discount, (S, A), and how far states are known, by going round a thousand times.
-
-    visits (S, A), mean rewards (S, A), law (S, A, S); an episode of more than 1/(1 − γ) rows counts as several.
-    """
-    n_states, n_actions = visits.shape
-    rows = sum(visits[s].sum() for s in range(n_states) if s != ended)
-    episodes = max(starts, rows * (1.0 - discount))
-    known = [1.0 if s == ended else fade(visits[s].sum() / episodes, reach) for s in range(n_states)]
-    value = np.zeros(n_states)
-    for _ in range(1000):
-        out = np.full(visits.shape, -np.inf)
-        for s in range(n_states):
-            for a in range(n_actions):
-                most = visits[s].max()
-                backing = 1.0 if s == ended else fade(visits[s, a] / most, support) if most else 0.0
-                if known[s] > 0.0 and backing > 0.0:
-                    price = 10.0 * (1.0 - backing) / (1.0 - discount)
-                    out[s, a] = known[s] * (mean[s, a] + discount * law[s, a] @ value) - price
-        value = np.array([max(row) if np.isfinite(row).any() else 0.0 for row in out])
-    return out, known
+    allowed, laws, orders = [], [], []
+    for s in range(len(mask[0])):
+        times = [sum(step[s][a] for step in visits) for a in range(len(mask[0][0]))]
+        octaves = [math.floor(math.log2(n / sum(times)) + shift[s]) if n else -math.inf for n in times]
+        orders.append(sorted(range(len(times)), key=lambda a, octaves=octaves: (-octaves[a], a)))  # type: ignore[misc]
+    for h in range(len(mask)):
+        allowed.append([])
+        laws.append([])
+        for s, may in enumerate(mask[h]):
+            seen = visits[h if len(visits) > 1 else 0][s]
+            if not sum(seen):
+                seen = [sum(step[s][a] for step in visits) for a in range(len(may))]
+            if s == ended:
+                seen = [0] * len(may)
+            total = sum(seen)
+            usual = max((a for a in range(len(may)) if may[a]), key=lambda a: (seen[a], -a))
+            allowed[h].append(
+                [may[a] and (a == usual or (total > 0 and seen[a] / total >= least)) for a in range(len(may))]
+            )
+            laws[h].append([seen[a] / total if total else float(a == usual) for a in range(len(may))])
+    return allowed, laws, orders

@@ -69,7 +69,7 @@ def audit_document(mdp: reprl.TabularMDP, verdict: str = "rejected") -> dict[str
         "environment": labelled(mdp),
         "learner": "q-learning" if rejected else "reprl",
         "access": "generative",
-        "options": {"epsilon": 0.3, "rho": 0.1, "delta": 0.1, "samples": 200000, "constants": "practical"},
+        "options": {"epsilon": 0.3, "rho": 0.1, "delta": 0.1, "samples": 200000, "quality": 0.9},
         "seed": 3,
         "rho": 0.1,
         "level": 0.05,
@@ -119,8 +119,5 @@ def audit_document(mdp: reprl.TabularMDP, verdict: str = "rejected") -> dict[str
             "monte_carlo": None,
         },
         "earned": None,
-        "agreement": None,
-        "alike": None,
-        "promise": "strict",
         "recipe": None,
     }

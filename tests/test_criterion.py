@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reprl.sources.optimism import weigh_unknown
 
 import reprl
 from reprl.errors import ReprlError
@@ -108,20 +107,6 @@ def test_backups_are_those_of_the_sums_that_they_stand_for(seed: int, discount: 
     assert (least <= best + 1e-12).all()
     assert mdp.initial @ least <= value + 1e-12
     assert mdp.solve().values[0] == pytest.approx(best, abs=1e-12)
-
-
-@given(SEEDS, DISCOUNTS)
-@settings(max_examples=25, deadline=None)
-def test_what_is_not_known_may_be_worth_all_that_remains(seed: int, discount: float | None) -> None:
-    mdp = world(seed, discount)
-    unsure = np.random.default_rng(seed).random((mdp.horizon, 3, 2)) < 0.3
-    law, left = true_dynamics(mdp), mdp.criterion.remaining
-    values = np.zeros(3)
-    for step in reversed(range(steps_of(mdp))):
-        h = step % mdp.horizon
-        cells = np.where(unsure[h], left[h], mdp.criterion.factor * (mdp.transition[h] @ values))
-        values = np.where(law.allowed[h], cells, -np.inf).max(axis=1)
-    assert weigh_unknown(law, unsure).worth == pytest.approx(mdp.initial @ values, abs=1e-9)
 
 
 def test_data_are_read_as_their_criterion_says() -> None:

@@ -10,10 +10,6 @@ import gymnasium
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from reprl.canonical.choice import choose, make_rule
-from reprl.canonical.gaps import HIDDEN, find_gaps, value_spread
-from reprl.canonical.goal import Goal
-from reprl.canonical.preferred import weigh_tolerances
 from scipy.optimize import linprog
 
 import reprl
@@ -22,10 +18,8 @@ from reprl.cli.app import main
 from reprl.learning.learner import ReprlLearner, truncate_if_needed
 from reprl.learning.settings import Settings
 from reprl.mdp.criterion import MOST, Criterion, check_discount
-from reprl.mdp.dynamics import Data, empirical_dynamics, true_dynamics
 from reprl.randomness import SharedKey
 from reprl.sources.episodes import EpisodicModel
-from reprl.sources.parallel import GenerativeModel
 from reprl.sources.protocol import Access
 
 DISCOUNTS = (0.3, 0.9, 0.99)
@@ -97,55 +91,6 @@ def test_policies_are_evaluated_as_by_a_linear_system(discount: float) -> None:
     assert mdp.reachability(marked, actions) == pytest.approx(visits[2])
     best = max(by_matrix(mdp, np.array(plan))[1][2] for plan in np.ndindex(*(3,) * 6))
     assert mdp.reachability(marked) == pytest.approx(best)
-
-
-def test_the_loss_is_the_performance_difference_and_within_its_bound() -> None:
-    for seed in range(6):
-        mdp = random_world(seed).discounted(0.9)
-        dynamics, order = true_dynamics(mdp), np.arange(3)
-        gaps = find_gaps(dynamics, order)
-        for u in (1e-3, 0.05, 0.3, 2.0):
-            found = weigh_tolerances(dynamics, gaps, order, np.array([u]))
-            actions = found.actions[0]
-            visits = dynamics.occupancy(actions)
-            told = (visits[0] * gaps.gap[0, np.arange(6), actions[0]]).sum()
-            assert dynamics.policy_loss(gaps.value[0], actions) == pytest.approx(told, abs=1e-11)
-            assert found.loss[0] == pytest.approx(told, abs=1e-11)
-            near = order[np.argmax(gaps.gap[:, :, order] <= u, axis=2)]
-            often = np.minimum(dynamics.occupancy(near)[0], 1.0)
-            chosen = gaps.gap[0, np.arange(6), actions[0]]
-            assert (2 * often / (1 + often) * chosen <= u + 1e-11).all()
-
-
-def test_spreads_bound_the_deviation_of_estimated_gaps() -> None:
-    """300 data sets of 400 samples a cell; a standard deviation is then known to 4 %, and 1.25 is more than 5 of them.
-
-    The control: without what comes later, own variances alone, some comparison varies more.
-    """
-    mdp, order, n = random_world(3).discounted(0.8), np.arange(3), 400
-    gaps = find_gaps(true_dynamics(mdp), order)
-    errors = []
-    for seed in range(300):
-        counts = GenerativeModel(mdp, seed).pooled.sample(n)
-        data = Data(counts, np.ones(6, dtype=np.int64)).under(Criterion.of(1, 0.8))
-        errors.append(find_gaps(empirical_dynamics(data), order).gap[0] - gaps.gap[0])
-    scaled = np.std(errors, axis=0) * np.sqrt(n)
-    others = np.arange(3) != gaps.best[0][:, None]
-    assert (scaled[others] <= 1.25 * np.sqrt(2.0) * gaps.spread[0][others]).all()
-    seen = gaps.own[0] - HIDDEN * mdp.criterion.remaining[0] ** 2
-    own = np.sqrt(seen + np.take_along_axis(seen, gaps.best[0][:, None], axis=1))
-    assert (scaled[others] > 1.25 * own[others]).any()
-
-
-def test_two_randomnesses_one_choice_whatever_the_order_of_evaluation() -> None:
-    mdp = random_world(2).discounted(0.9)
-    rule = make_rule(SharedKey(4).derive("rule"), (1, 6, 3), goal=Goal(epsilon=0.5), criterion=Criterion.of(1, 0.9))
-    first, second = (choose(rule, true_dynamics(mdp)) for _ in range(2))
-    assert first.policy == second.policy
-    assert first.policy.stationary
-    assert first.loss < rule.room * first.epsilon == rule.room * 0.5
-    assert rule.tolerances[0] <= 10.0
-    assert value_spread(true_dynamics(mdp)) > first.loss
 
 
 def test_policies_of_both_forms_keep_apart_and_come_back(tmp_path: Path) -> None:
@@ -265,8 +210,6 @@ def test_what_cannot_be_discounted_is_refused() -> None:
         reprl.learn(world, discount=0.9)
     with pytest.raises(ReprlError, match="time-homogeneous"):
         random_world(0).discounted(0.9).truncated(3).discounted(0.9)
-    with pytest.raises(ReprlError, match="certify must be False"):
-        reprl.learn(world, certify=True, access="generative")
     with pytest.raises(ReprlError, match=r"epsilon must lie in \(0, 10\]"):
         reprl.learn(world, epsilon=11.0)
     with pytest.raises(ReprlError, match="model must have a horizon"):

@@ -22,7 +22,7 @@ def _target(name: str) -> fuzz_files.Target:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_bad_files_are_refused_in_one_line_or_can_be_used(name: str) -> None:
-    files = FILES // 4 if name == "run folder" else FILES  # folders go through six commands each
+    files = FILES // 4 if name == "run folder" else FILES  # folders go through five commands each
     found = fuzz_files.fuzz(_target(name), files, seed=0)
     assert found.files == files
     assert found.refused > files // 2  # else the forgeries are too tame

@@ -12,14 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from reprl.canonical.gaps import find_gaps
-from reprl.canonical.supported import Thresholds, find_supported, weigh_unknown_states
 from scipy.optimize import linprog
 
 import reprl
 from reprl.artifacts.recipe import Recipe
 from reprl.cli.app import main
-from reprl.learning.learner import certify
 from reprl.mdp.dynamics import empirical_dynamics
 from reprl.randomness import DataStream
 from reprl.sources.logs import tables
@@ -138,36 +135,6 @@ def test_where_a_row_leads_must_be_known_where_there_is_no_last_step() -> None:
 # What the rule makes of it
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
-@given(st.integers(0, 10**6), st.floats(0.01, 1.0), st.floats(0.001, 0.9), st.sampled_from([0.5, 0.9]))
-def test_the_rule_reads_what_the_plain_loop_reads(seed: int, support: float, reach: float, discount: float) -> None:
-    rng = np.random.default_rng(seed)
-    world = reprl.TabularMDP(rng.dirichlet(np.full(6, 0.3), (6, 2)), rng.random((6, 2)), rng.dirichlet(np.ones(6)), 5)
-    log = make_log(world, 5, 40, seed)
-    habit = rng.random(6)
-    log["action"] = np.where(rng.random(200) < habit[log["state"]], 0, log["action"])
-    found = read(log, discount=discount)
-    visits, mean, law = arrays(found)
-    supported = find_supported(found.data, Thresholds(support, reach), 6)
-    expected, known = naive_logs.best_values_forever(
-        visits, mean, law, int(found.data.starts.sum()), support, reach, 6, discount
-    )
-    gaps = find_gaps(supported.dynamics, np.arange(2))
-    mine = np.where(np.isfinite(gaps.gap[0]), gaps.value[0, :, None] - gaps.gap[0], -np.inf)
-    ok = np.isfinite(expected)
-    assert np.array_equal(np.isfinite(mine), ok)
-    assert mine[ok] == pytest.approx(expected[ok], abs=1e-7)
-    assert supported.known[0] == pytest.approx(known)
-    # What is not known: the best of all stationary policies, each by one linear system.
-    worth = []
-    for plan in np.ndindex(*(2,) * 7):
-        may = supported.dynamics.tried[0, np.arange(7), plan]
-        move = discount * law[np.arange(7), plan] * (np.array(known) * may)[:, None]
-        worth.append(np.linalg.solve(np.eye(7) - move, (1.0 - np.array(known)) / (1.0 - discount)))
-    best = found.data.starts / found.data.starts.sum() @ np.max(worth, axis=0)
-    assert weigh_unknown_states(supported) == pytest.approx(float(best), abs=1e-9)
-
-
 def test_practice_is_worth_what_a_linear_system_says() -> None:
     found = read(make_log(river(), 40, 60, 3))
     visits, mean, law = arrays(found)
@@ -213,16 +180,13 @@ def test_the_second_team_has_the_recipe_and_a_log_of_its_own(result: reprl.Learn
     assert (run.recipe.environment.discount, run.recipe.environment.horizon) == (GAMMA, 1)
     assert run.recipe.environment.options["discount"] == GAMMA
     assert run.recipe.settings.stationary
-    for afresh in (False, True):
-        second = run.recipe.learn_log(make_log(river(), 20, 9000, 2), afresh=afresh)  # fewer, longer episodes
-        assert second.policy == result.policy
-        assert second.recipe.digest == run.recipe.digest
+    second = run.recipe.learn_log(make_log(river(), 20, 9000, 2))  # fewer, longer episodes
+    assert second.policy == result.policy
+    assert second.recipe.digest == run.recipe.digest
     text = run.recipe.to_json()
     for old, new in (('"discount": 0.9', '"discount": 0.8'), ('"horizon": 1,', '"horizon": 2,')):
         with pytest.raises(reprl.ReprlError, match=r"discount|horizon"):
             Recipe.from_json(text.replace(old, new, 1)).learn_log(make_log(river(), 3, 10, 1))
-    with pytest.raises(reprl.ReprlError, match="must have a horizon to be certified"):
-        certify(result)
 
 
 def test_an_end_that_pays_nothing_more_and_rewards_of_other_units() -> None:
@@ -295,7 +259,7 @@ def test_the_command_line_learns_replicates_and_masks(tmp_path: Path, capsys: py
     first = json.loads(capsys.readouterr().out)
     assert np.shape(first["actions"]) == (7,)
     assert first["recipe"]["environment"]["options"]["allowed"] == [[0, 1]] * 6
-    again = ["replicate", str(tmp_path / "a"), "--log", str(tmp_path / "2.csv"), "--afresh", "--json"]
+    again = ["replicate", str(tmp_path / "a"), "--log", str(tmp_path / "2.csv"), "--json"]
     assert main([*again, "--out", str(tmp_path / "b")]) == 0
     assert json.loads(capsys.readouterr().out)["same"]
     assert main(["verify", str(tmp_path / "a"), str(tmp_path / "b")]) == 0

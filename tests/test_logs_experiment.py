@@ -7,6 +7,7 @@ from typing import Any
 
 from experiments.logs import __main__ as experiment
 from experiments.logs import plan, present
+
 from experiments.runner import ROOT
 
 PAGE = ROOT / "docs" / "logs.md"

@@ -10,19 +10,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reprl.canonical.choice import choose, make_rule
-from reprl.canonical.goal import Goal
-from reprl.sources.optimism import find_unknown
 
 import reprl
 from reprl.errors import ReprlError
+from reprl.execution.pool import WorkerPool
 from reprl.lab.baselines import make_learner
-from reprl.mdp.dynamics import Data, empirical_dynamics, true_dynamics
+from reprl.learning.settings import Settings
+from reprl.learning.soft import bind_rule
+from reprl.mdp.dynamics import Data
+from reprl.mdp.evidence import lay_out
+from reprl.mdp.model import true_model
 from reprl.randomness import SharedKey
 from reprl.sources.episodes import EpisodicModel
-from reprl.sources.exploration import cover, plan_visits
+from reprl.sources.exploration import Episodes, plan_unknown
 from reprl.sources.parallel import GenerativeModel
-from reprl.sources.protocol import Access, no_data
+from reprl.sources.protocol import Access
 
 SHAPE = (4, 5, 3)
 
@@ -157,19 +159,31 @@ def test_episodes_refuse_a_masked_action_and_count_nothing() -> None:
 
 
 @pytest.mark.parametrize("pooled", [False, True])
-def test_exploration_keeps_to_the_mask_and_does_not_fear_the_rest(pooled: bool) -> None:
+def test_exploration_keeps_to_the_mask_and_looks_for_nothing_else(pooled: bool) -> None:
     mdp = masked()
-    model = EpisodicModel(mdp, 1)
-    none = no_data(model, pooled=pooled)
-    assert keeps_to(reprl.Policy(plan_visits(None, none.counts.visits, None, model)), mdp)
-    data = cover(model, none, 4000)
     assert mdp.allowed is not None
-    assert not data.counts.visits[~mdp.allowed].any()
-    unknown = find_unknown(data)
-    assert keeps_to(reprl.Policy(unknown.actions), mdp)
-    assert unknown.worth < 0.2
-    bare = find_unknown(Data(data.counts, data.starts))
-    assert bare.worth > 0.9  # without the mask, what nobody may do would be feared
+    model = EpisodicModel(mdp, 1)
+    rule = bind_rule(SharedKey(1), Settings(stationary=pooled), mdp.allowed, mdp.criterion)
+    with WorkerPool(model) as pool:
+        source = Episodes(model, pool, pooled=pooled)
+        known = source.empty()
+        for size in source.sizes(20_000):
+            known = source.gather(known, size, lambda evidence: rule.play(evidence.model))
+    evidence = known.evidence()
+    visits = (known.one + known.two).counts.visits
+    assert visits.sum() > 0
+    assert not visits[~mdp.allowed].any()
+    soft = rule.play(evidence.model)
+    for play in (soft, plan_unknown(evidence, soft, np.inf)):
+        assert not play[~mdp.allowed].any()
+        assert np.allclose(play.sum(axis=2), 1.0)
+    tried = evidence.samples.reshape(-1, SHAPE[2])
+    least = tried[
+        (mdp.allowed[0] if pooled else mdp.allowed).reshape(tried.shape) & (tried.sum(axis=1) > 0)[:, None]
+    ].min()
+    assert least > 0
+    assert plan_unknown(evidence, soft, float(least)) is soft  # what nobody may do is not missing
+    assert plan_unknown(evidence, soft, float(least + 1)) is not soft
 
 
 # Rules.
@@ -179,14 +193,19 @@ def test_exploration_keeps_to_the_mask_and_does_not_fear_the_rest(pooled: bool) 
 @given(st.integers(0, 10**6), st.booleans(), st.sampled_from([None, "shared", (2, 1, 0)]))
 def test_the_rule_says_only_what_is_allowed_wherever_it_comes(seed: int, by_step: bool, preference: Any) -> None:
     mdp = masked(seed, by_step=by_step)
-    rule = make_rule(SharedKey(seed), SHAPE, goal=Goal(epsilon=0.3), preference=preference)
-    choice = choose(rule, true_dynamics(mdp))
-    assert keeps_to(choice.policy, mdp)
-    assert choice.loss < 0.3
-    assert mdp.evaluate(choice.policy) == pytest.approx(best_by_hand(mdp) - choice.loss, abs=1e-9)
+    assert mdp.allowed is not None
+    assert keeps_to(reprl.choose(mdp, shared_seed=seed, epsilon=0.3, preference=preference), mdp)
+    asked = Settings(epsilon=0.3, preference=preference).resolve_stationarity(mdp)
+    rule, model = bind_rule(SharedKey(seed), asked, mdp.allowed, mdp.criterion), true_model(mdp)
+    table, choice = rule.choose(model)
+    policy = reprl.Policy(table)
+    assert keeps_to(policy, mdp)
+    assert choice.best == pytest.approx(best_by_hand(mdp), abs=1e-9)
+    assert choice.best - choice.value < 0.3
+    assert mdp.evaluate(policy) == pytest.approx(choice.value, abs=1e-9)
     few = GenerativeModel(mdp, seed)
-    thin = Data(few.sample(1), few.draw_starts(1), mdp.allowed)
-    assert keeps_to(choose(rule, empirical_dynamics(thin)).policy, mdp)
+    thin = lay_out(*(Data(few.sample(1), few.draw_starts(1), mdp.allowed) for _ in range(2)))
+    assert keeps_to(reprl.Policy(rule.choose(thin.model)[0]), mdp)
 
 
 @pytest.mark.parametrize("access", ["generative", "episodic"])
@@ -197,7 +216,7 @@ def test_two_runs_agree_on_an_allowed_policy(access: Access) -> None:
     assert keeps_to(first.policy, mdp)
     assert first.guarantee.status == "rehearsed"
     assert mdp.evaluate(first.policy) > best_by_hand(mdp) - 0.3
-    assert reprl.learn(mdp, access=access, shared_seed=3, data_seed=1, max_samples=200).policy is not None
+    assert keeps_to(reprl.learn(mdp, access=access, shared_seed=3, data_seed=1, max_samples=200).policy, mdp)
 
 
 @pytest.mark.parametrize(

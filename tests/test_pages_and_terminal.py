@@ -72,7 +72,7 @@ def test_a_run_states_what_its_policy_is_worth(runs: list[Path], tmp_path: Path)
     assert worth.value == mdp.evaluate(run.policy)
     assert worth.best == pytest.approx(mdp.initial @ mdp.solve().values[0])
     page = reprl.write_report(runs[0], tmp_path / "run.html").read_text("utf-8")
-    assert f"<dd>exactly {worth.words}</dd>" in page
+    assert f"exactly {worth.value:.4g}; {worth.others}</dd>" in page
     assert worth.baseline == mdp.evaluate(np.zeros((3, 4), dtype=int)) == 0.0
     # The control: an environment that nobody names is not opened, and another one is refused.
     by_hand = run._replace(recipe=reprl.learn(_by_hand(), access="generative", epsilon=1.0, data_seed=1).recipe)

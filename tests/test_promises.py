@@ -43,11 +43,12 @@ def test_a_scaled_size_promises_nothing_anywhere(
     assert "disagreement ≤" not in shown
     assert main([*words, "--json", "--force"]) == 0
     document = json.loads(capsys.readouterr().out)
-    nothing = {"rho": None, "delta": None, "epsilon": None, "status": "none"}
     for guarantee in (document["guarantee"], document["receipt"]["guarantee"]):
-        assert {name: guarantee[name] for name in nothing} == nothing
+        for promise in (guarantee["quality"], guarantee["same"]):
+            assert (promise["risk"], promise["status"]) == (None, "none")
     page = reprl.write_report(tmp_path / "run", tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "Nothing is promised: a second team may learn another policy" in page
+    for label in ("quality", "same policy"):
+        assert f"<dt>{label}</dt><dd>nothing is promised" in page
     assert "exactly the same policy" not in page
 
 

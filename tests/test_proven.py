@@ -139,7 +139,7 @@ def test_the_cost_is_said_before_anything_starts() -> None:
         ({"scale": 0.5}, "scale must be left out unless constants='scaled', got 0.5"),
         ({"samples": 30}, "samples must be left out unless constants='scaled', got 30"),
         ({"epsilon": 1.0}, r"epsilon must lie in \(0, 1\), got 1"),
-        ({"rule": "canonical"}, "constants must be left out unless rule='paper', got 'proven'"),
+        ({"rule": "soft"}, "constants must be left out unless rule='paper', got 'proven'"),
     ],
 )
 def test_what_the_proof_does_not_cover_is_refused(options: dict[str, Any], words: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -32,10 +33,12 @@ def bandit(*means: float, allowed: Any = None) -> reprl.TabularMDP:
     return reprl.TabularMDP(np.ones((1, arms, 1)), np.array([means]), horizon=1, allowed=allowed)
 
 
-def chain(*means: float, horizon: int = 3) -> reprl.TabularMDP:
+def chain(*means: float, horizon: int = 3, allowed: Any = None) -> reprl.TabularMDP:
     """One state for several steps; rewards are what they are, so that estimates are exact."""
     kind: Any = "deterministic"
-    return reprl.TabularMDP(np.ones((1, len(means), 1)), np.array([means]), horizon=horizon, reward_kind=kind)
+    return reprl.TabularMDP(
+        np.ones((1, len(means), 1)), np.array([means]), horizon=horizon, reward_kind=kind, allowed=allowed
+    )
 
 
 FEW: dict[str, Any] = {"access": "generative", "shared_seed": 3, "data_seed": 5}
@@ -91,7 +94,8 @@ def test_a_baseline_keeps_to_what_is_allowed():
         reprl.learn(masked, baseline=[0], **FEW)
     result = reprl.learn(masked, baseline=[2], **FEW)
     assert result.settings.baseline == ((2,),)
-    assert reprl.learn(masked, **FEW).baseline_value == pytest.approx(0.5, abs=0.1)  # the most preferred allowed one
+    masked = chain(0.9, 0.5, 0.1, allowed=[[False, True, True]])
+    assert reprl.learn(masked, **FEW).baseline_value == pytest.approx(1.5)  # the first that is allowed
 
 
 # The forms of a baseline
@@ -174,7 +178,7 @@ def test_values_are_in_the_rewards_own_units():
 
 
 def test_the_paper_s_rule_says_no_values():
-    result = reprl.learn(chain(0.2, 0.8), rule="paper", constants="scaled", samples=100, epsilon=0.5, **FEW)
+    result = reprl.learn(chain(0.2, 0.8), rule="paper", constants="scaled", epsilon=0.5, **FEW)
     assert [result.value, result.best_value, result.baseline_value, result.worth] == [None] * 4
     assert "earns" not in repr(result)
 
@@ -182,8 +186,8 @@ def test_the_paper_s_rule_says_no_values():
 class Found:
     """What a run found, by hand."""
 
-    def __init__(self, value: float, best: float, baseline: float, epsilon: float) -> None:
-        self.value, self.best, self.baseline, self.allowed = value, best, baseline, epsilon
+    def __init__(self, value: float, best: float, baseline: float, allowed: float) -> None:
+        self.value, self.best, self.baseline, self.allowed = value, best, baseline, allowed
 
 
 def worth(found: Found, settings: Settings, spread: float | None, actions: int = 1) -> Worth:
@@ -226,13 +230,6 @@ def test_a_goal_that_is_met_too_easily_is_said_and_another_named(
     assert "\n" not in note.text
 
 
-def test_the_share_of_the_gain_is_rounded_down():
-    assert Worth(0.9999, 1.0, 0.0, "b").words == "0.9999; the best policy 1, the baseline (b) 0: 99.9 % of the gain"
-    assert Worth(1.0, 1.0, 0.0, "b").words.endswith(": 100 % of the gain")
-    assert Worth(0.5, 0.5, 0.5, "b").words == "0.5; the best policy 0.5, the baseline (b) 0.5"
-    assert Worth(0.5, 0.7, None, "b").words == "0.5; the best policy 0.7"
-
-
 # Screens
 
 
@@ -240,31 +237,6 @@ def test_the_share_of_the_gain_is_rounded_down():
 def run() -> Any:
     """A run at the default quality."""
     return reprl.learn(chain(0.2, 0.8), **FEW)
-
-
-def test_print_card_page_and_json_say_it(run: Any, tmp_path: Path) -> None:
-    earned = f"{run.value:.4g}"
-    assert f"earns {earned} (best {earned}, baseline {run.baseline_value:.4g})" in repr(run)
-    lowest = f"the baseline (always action 0) {run.baseline_value:.4g}"
-    words = f"{earned}; the best policy {earned}, {lowest}: 100 % of the gain"
-    assert words in card(run)
-    page = reprl.write_report(run, tmp_path / "run.html").read_text()
-    assert words in page
-    run.save(tmp_path / "run")
-    stored: Any = reprl.load_run(tmp_path / "run")
-    assert words in card(stored)
-    assert stored.receipt.choice.baseline == run.choice.baseline
-    assert stored.receipt.choice.allowed == run.epsilon
-    assert stored.receipt.guarantee == run.guarantee
-    assert stored.recipe.settings == run.settings
-
-
-def test_a_goal_that_every_policy_meets_is_said_on_every_screen(tmp_path: Path) -> None:
-    result = reprl.learn(chain(0.4, 0.5), epsilon=1.0, **FEW)
-    note = "every policy would do"
-    assert note in repr(result)
-    assert note in card(result)
-    assert note in reprl.write_report(result, tmp_path / "page.html").read_text()
 
 
 COMMAND = ["river-swim-v0", "--access", "generative", "--shared-seed", "7", "--quality", "0.5"]
@@ -279,8 +251,7 @@ def test_commands_say_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "of the gain" in capsys.readouterr().out
     assert main(["twice", *COMMAND, "--data-seed", "1", "--data-seed", "2"]) in (0, 1)
     shown = capsys.readouterr().out
-    assert "earns" in shown
-    assert "exactly " in shown
+    assert re.search(r"earns +exactly [0-9.]+; the best policy", shown)
     assert main(["learn", *COMMAND, "--data-seed", "1", "--baseline", "→", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["baseline"] == "always →"

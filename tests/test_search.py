@@ -20,6 +20,7 @@ from scipy.stats import binomtest, kstest
 
 import reprl
 from reprl.artifacts.search import SearchReceipt, SearchRecipe
+from reprl.auditing.search_audit import SearchAudit
 from reprl.errors import DocumentError, InputError
 from reprl.execution.pool import WorkerPool
 from reprl.learning.search import aim_of
@@ -800,7 +801,7 @@ def test_searches_are_audited(tmp_path):
     assert found.verdict == "not rejected"
     assert found.value is not None
     assert all(above > 3.0 for pair in found.pairs for above in pair.above)
-    assert reprl.SearchAudit.from_json(found.to_json()).to_dict() == found.to_dict()
+    assert SearchAudit.from_json(found.to_json()).to_dict() == found.to_dict()
     assert len(found.to_pandas()) == 4
     page = reprl.write_report(found, tmp_path / "audit.html").read_text()
     assert "0 of 2 pairs" in page
@@ -819,23 +820,3 @@ def test_an_audit_of_searches_finds_runs_that_are_cut_to_differ():
     apart = [pair for pair in found.pairs if pair.differ]
     assert all("they part at rung" in pair.parted for pair in apart)
     assert found.verdict == ("rejected" if len(apart) > 2 else found.verdict)
-
-
-def test_searches_are_compared_with_baselines(tmp_path):
-    how: dict[str, Any] = {"horizon": 8, "reward_range": (0, 1), "target": 2.5, "seed": 3, "pairs": 4}
-    found = reprl.compare(Walk, ["search", "cem"], limit=8192, **how)
-    ours, theirs = found.rows
-    assert (ours.learner, theirs.learner) == ("reprl (search)", "cem")
-    assert ours.reached
-    assert not theirs.reached  # it draws its own directions, so that no pair agrees
-    assert ours.shown.value is not None
-    assert ours.shown.value.mean > 2.5
-    assert found.environment.n_states == 0
-    again = reprl.Comparison.from_json(found.to_json())
-    assert again.to_dict() == found.to_dict()
-    page = reprl.write_report(found, tmp_path / "compared.html").read_text()
-    assert "mean return &gt; 2.5" in page
-    with pytest.raises(InputError, match="learners must be among search, ars"):
-        reprl.compare(Walk, ["ucbvi"], **how)
-    with pytest.raises(InputError, match="epsilon must be left out where observations are a Box"):
-        reprl.compare(Walk, epsilon=0.1, **how)

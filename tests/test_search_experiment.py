@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from experiments.defaults.worlds import WORLDS
+
 from experiments.search import boxes
 from experiments.search.classic import ClassicModel
 from experiments.search.tables import RETURNS, TableModel, box

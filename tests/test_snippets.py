@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXTRAS = {"agents.md": "stable_baselines3"}
 """Pages whose blocks need a package that is not always there, and its module."""
-LONG = {"README.md", "index.md", "audit.md", "certificates.md", "environments.md", "own.md", "search.md", "whole.md"}
+LONG = {"README.md", "index.md", "audit.md", "environments.md", "own.md", "search.md", "whole.md"}
 """Pages whose blocks take more than a few seconds."""
 
 

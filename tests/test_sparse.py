@@ -12,14 +12,9 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reprl.canonical.choice import choose, make_rule
-from reprl.canonical.gaps import find_gaps
-from reprl.canonical.goal import Goal
 
 import reprl
 from reprl.errors import ReprlError
-from reprl.mdp.criterion import Criterion
-from reprl.mdp.dynamics import Data, empirical_dynamics, without_unseen
 
 
 def dense(seed: int, n_states: int = 5, n_actions: int = 2) -> tuple[Any, Any]:
@@ -141,30 +136,6 @@ def test_a_large_world_takes_memory_for_what_can_happen_only() -> None:
     assert peak < 2 * 10**8  # dense transitions alone would take 6 GB
     with pytest.raises(ReprlError, match="dense transitions must have at most"):
         mdp.transition  # noqa: B018 - a property
-
-
-@settings(max_examples=10, deadline=None, derandomize=True)
-@given(st.integers(0, 10**6), st.integers(1, 6), st.sampled_from([0.0, 0.8]))
-def test_a_team_that_sees_few_outcomes_computes_the_same_bits_from_those_alone(
-    seed: int, calls: int, discount: float
-) -> None:
-    law, reward = dense(seed, 8)
-    mdp = reprl.TabularMDP(law, reward[None], 0, 4)
-    data = Data(reprl.GenerativeModel(mdp, seed).pooled.sample(calls), np.bincount([0], minlength=8) * calls)
-    criterion = Criterion.of(1, discount) if discount else None
-    data = data.under(criterion) if criterion else data
-    whole = empirical_dynamics(data)
-    thin = without_unseen(whole)
-    if 2 * np.count_nonzero(whole.probability) <= whole.probability.size:
-        seen = np.count_nonzero(whole.probability)
-        assert seen == np.count_nonzero(thin.probability) <= thin.probability.size < whole.probability.size
-    else:
-        assert thin is whole
-    rule = make_rule(reprl.SharedKey(seed), whole.outcomes.shape, goal=Goal(epsilon=0.3), criterion=criterion)
-    first, second = (choose(rule, dynamics) for dynamics in (whole, thin))
-    assert first == second
-    for one, other in zip(find_gaps(whole, rule.order), find_gaps(thin, rule.order), strict=True):
-        assert np.array_equal(one, other)
 
 
 # Worlds that are built so.

@@ -59,11 +59,10 @@ EXAMPLES = {
     "published_network": ("same policy",),
     "sepsis": ("716 states: 0.792 survive",),
     "confirm_a_claim": ("controller: confirmed [certified]", "lazy: refuted [certified]"),
-    "five_minutes": ("the same policy: True", "follows the recipe: True"),
+    "five_minutes": ("the same policy: True", "repeats the recipe: True"),
     "audit_your_learner": ("q_learning 5 of 5 pairs differ", "reprl 0 of 3 pairs differ"),
-    "two_hospitals": ("the same policy: True", "moderate state: drug A"),
+    "two_hospitals": ("south, by its own log: confirmed", "moderate state: drug A"),
     "theorems": ("largest excess over 2TV/(1 + TV): -",),
-    "own_rule": ("rounded on a fixed grid: 58 of 60",),
 }
 
 

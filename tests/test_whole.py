@@ -170,7 +170,7 @@ def test_a_scaled_run_is_whole_and_promises_nothing(result: Any) -> None:
     assert constants.learners * constants.each < result.episodes <= constants.total
     assert result.samples <= constants.total * 3  # the start is random, and counts
     assert (result.explored.ignored.shape, result.induction.laws.shape) == ((2, 2, 2), (2, 2, 2))
-    assert result.rehearsal is None
+    assert result.verdict is None
 
 
 def test_same_seeds_same_bytes_whatever_the_workers(result: Any) -> None:

@@ -262,12 +262,18 @@ def _other_rules(spec: LogSpec, key: SharedKey, settings: Settings) -> dict[str,
     return {name: bind_log_rule(spec, key, changed).decide for name, changed in found.items()}
 
 
+def _contradiction(drift: str, spec: LogSpec) -> str:
+    """Say that the log contradicts what it was read as, and what else it may be read as; empty if it does not."""
+    instead = "a horizon instead of a discount" if spec.criterion.stationary else "stationary=False"
+    return drift and f"the log contradicts that all steps are alike ({drift}): {instead}"
+
+
 def _learn_source(source: LogSource, spec: LogSpec, shared_key: SharedKey, settings: Settings) -> LearnResult:
     """Choose, and ask simulated teams whose logs are redrawn by whole episodes.
 
     Guarantee:
-        As the verdict says (docs/rehearsal.md, docs/logs.md); "same policy" never where steps were pooled and the log
-        contradicts it. Among policies of actions that practice takes often enough.
+        As the verdict says (docs/rehearsal.md, docs/logs.md); nothing where steps were pooled and the log contradicts
+        it: there are no counts by step to judge by. Among policies of actions that practice takes often enough.
 
     Randomness:
         Shared, at shared_key.derive("rule"), as ``LogRule.bind`` says. Data: streams (data seed, "halves"),
@@ -285,9 +291,9 @@ def _learn_source(source: LogSource, spec: LogSpec, shared_key: SharedKey, setti
 
     verdict, drift = judge_round(bound, settings, ask, now), source.drift()
     guarantee = promise(settings, choice, verdict, drift, stated=bool(settings.stationary))
-    few = source.shortage()
-    if few:
-        none = Promise("none", 1.0, few)
+    why = source.shortage() or _contradiction(drift, spec)
+    if why:
+        none = Promise("none", 1.0, why)
         guarantee = replace(guarantee, quality=none, same=none)
     run = make_run(settings, bound, now, guarantee, SoftDetails(choice, verdict, drift))
     decided = (run.tiers.level == 1) if run.tiers.count > 1 else np.ones(policy.shape, dtype=np.bool_)
