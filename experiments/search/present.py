@@ -62,6 +62,7 @@ def tables(data: Data) -> str:
 
 def draw(data: Data, folder: Path) -> None:
     """Draw samples of all runs, by environment."""
+    plt.rcParams["svg.hashsalt"] = "reprl"
     figure, axes = plt.subplots(figsize=(6.5, 4.2), layout="constrained")
     names = [name for name in TASKS if rows_of(data, name)]
     for place, name in enumerate(names):
