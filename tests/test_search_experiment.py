@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from experiments.defaults.worlds import WORLDS
+from experiments.search.worlds import WORLDS
 
 from experiments.search import boxes
 from experiments.search.classic import ClassicModel
