@@ -10,7 +10,7 @@ import numpy as np
 
 import reprl
 from experiments.price.numbers import summary
-from experiments.stored import LookUp, code, default, kept, percent, phrases, power, row, short
+from experiments.stored import LookUp, code, default, kept, percent, phrases, power, short
 
 LOOKS = 200
 """Pairs at most of the table in docs/proofs/audit.md."""
@@ -154,7 +154,6 @@ def sequential(hit: bool) -> int:
 
 NUMBERS: dict[str, dict[str, LookUp]] = {
     "README.md": {
-        "papers-episodes": lambda: [row("whole", "2, 2, 1", "0.5")[6]],
         "price": lambda: summary("price", "targets/")[:1],
     },
     "docs/peers.md": {
