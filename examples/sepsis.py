@@ -4,7 +4,7 @@
 The numbers come with the package: pip install icu-sepsis. Its files are read as they are; its code is never imported.
 """
 
-from importlib import util
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ ENDS = ("death", "survival", "ended")
 
 def icu_sepsis(horizon=20):
     """Steps of four hours; only actions may be taken that the intensive-care records hold often enough."""
-    folder = Path(next(iter(util.find_spec("icu_sepsis").submodule_search_locations))) / "envs" / "assets"
+    folder = Path(metadata.distribution("icu-sepsis").locate_file("icu_sepsis/envs/assets"))
     with np.load(folder / "dynamics.npz") as stored:
         law, reward, start = (stored[name].astype(float) for name in ("tx_mat", "r_mat", "d_0"))
     lines = (folder / "admissible_actions.txt").read_text("ascii").splitlines()[1:]
@@ -41,4 +41,4 @@ if __name__ == "__main__":
     first = np.broadcast_to(patients.allowed[0].argmax(axis=1), (patients.horizon, patients.n_states))
     print(f"{patients.n_states} states: {patients.evaluate(best):.3f} survive under the best policy,", end=" ")
     print(f"{patients.evaluate(first):.3f} if the first admissible action is always taken")
-    print(reprl.learn(patients, access="generative", shared_seed=7, data_seed=1, max_samples=2_000_000))
+    print(reprl.learn(patients, access="generative", shared_seed=7, data_seed=1, max_samples=200_000))
