@@ -46,14 +46,15 @@ def tables(data: Data) -> str:
         same, n = sum(row[1] for row in rows), len(rows)
         certified = sum(row[2] + row[3] for row in rows)
         differ = sum(row[2] and row[3] and not row[1] for row in rows)
-        reached = [(row[4 + i], row[8 + i]) for row in rows for i in range(2)]
+        flag = 2 if task.target is None else 4  # certified, or past the target
+        reached = [(row[flag + i], row[8 + i]) for row in rows for i in range(2)]
         worst = min((value for passed, value in reached if passed and value is not None), default=None)
         samples = np.array([row[6 + i] for row in rows for i in range(2)], dtype=float)
         shown = "—" if worst is None else f"{worst:.1f}"
         lines.append(
             f"| {task.env}, {task.policy}{_more(task)} | {_aim(task)} | {same} of {n} "
             f"| {certified} of {2 * n} | {differ} | "
-            f"{sum(passed for passed, _ in reached)} of {2 * n} | "
+            f"{'—' if task.target is None else f'{sum(passed for passed, _ in reached)} of {2 * n}'} | "
             f"{np.median(samples):,.0f} ({samples.mean():,.0f}) | {shown} |"
         )
     lines += boxes.table(data["measured"]) + tables_of_boxes(data["measured"])

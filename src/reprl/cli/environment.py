@@ -32,11 +32,16 @@ def open_named(
     for reserved in ("id", "horizon", *(() if reward_range is None else ("reward_range",))):
         if reserved in options:
             raise InputError(f"--env-option must not be {reserved}, which has its own place, got {quote(options)}")
-    if name.startswith(PREFIX) and ":" in name.removeprefix(PREFIX):
-        sys.path.append(os.getcwd())  # gym:module:Id may name a module of the working folder, as for python -m
+    show_folder(name)
     if not name.startswith(PREFIX) and names_object(name):
         return _open_object(name, horizon, options, reward_range, recorded)
     return make(name, horizon, **options, **({} if reward_range is None else {"reward_range": reward_range}))
+
+
+def show_folder(name: str) -> None:
+    """Let gym:module:Id name a module of the working folder, as for python -m."""
+    if name.startswith(PREFIX) and ":" in name.removeprefix(PREFIX) and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
 
 
 def names_object(name: str) -> bool:

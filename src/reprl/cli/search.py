@@ -46,8 +46,9 @@ def source_of(env: str, world: World) -> tuple[Any, dict[str, Any]]:
 
     It is an id, or what file.py:name builds: the environment's own options are bound to a factory.
     """
-    from reprl.cli.environment import built, names_object, read_object
+    from reprl.cli.environment import built, names_object, read_object, show_folder
 
+    show_folder(env)
     options = read_pairs("--env-option", world.env_option)
     if env.startswith("gym:") or not names_object(env):
         return env, options
