@@ -23,7 +23,6 @@ from reprl.mdp.labels import Labels
 from reprl.report.maps import Maps
 from reprl.report.numbers import chosen, percent
 from reprl.report.sketch import Sketch
-from reprl.report.summary import On
 from reprl.sources.environment import describe
 from reprl.storage import checkpoints
 
@@ -115,36 +114,6 @@ def test_policies_act_as_others_do() -> None:
     assert np.asarray(stationary).tolist() == [0, 1, 1]
     result = reprl.learn(RIVER, data_seed=1, max_samples=1e4)
     assert isinstance(result.value, float)
-
-
-def test_what_is_the_same_at_every_step_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
-    world = describe(RIVER)
-    once = Sketch(reprl.Policy([[0, 1, 1]] * 4), world)
-    assert [*once.steps] == [0]
-    assert once.step(0) == "every step"
-    assert once.hidden(3) == ""
-    framed = np.zeros((4, 3), bool)
-    framed[2, 1] = True
-    assert Sketch(reprl.Policy([[0, 1, 1]] * 4), world, framed=framed).framed.tolist() == [[False, True, False]]
-    assert len(Sketch(reprl.Policy([[0, 1, 1], [1, 1, 1]]), world).steps) == 2
-    assert main(["learn", "river-swim-v0", "--horizon", "4", "--data-seed", "1", "--max-samples", "1e4"]) in (0, 1)
-    said = capsys.readouterr().out
-    assert "every step" in said
-
-
-def test_undecided_states_and_cells_of_audits_are_named_once() -> None:
-    def lazy(model: Any, shared_key: reprl.SharedKey) -> np.ndarray[Any, Any]:
-        """A stationary policy that its data decide: pairs differ at every step, or at none."""
-        return np.tile([model.data_seed % 2, 1, 1], (4, 1))
-
-    report = reprl.audit(RIVER, lazy, pairs=12, seed=3)
-    from reprl.report.audit import summarize_audit
-
-    (table,) = [t for t in summarize_audit(report).tables(On.TERMINAL) if t.name == "cells-that-matter"]
-    assert len(table.rows) == 1
-    assert table.rows[0][0] == "left bank"
-    assert table.total == 1
-    assert len(report.cells) == 4, "the record has them all"
 
 
 def test_states_that_stand_out_are_drawn_first() -> None:
