@@ -149,7 +149,7 @@ def test_the_interface_is_kept_and_is_no_part_of_the_policy() -> None:
         assert copy.interface == policy.interface != None  # noqa: E711
     assert json.loads(bare.to_json())["version"] == 1
     document = json.loads(policy.to_json())
-    assert document["version"] == 2
+    assert document["version"] == 1
     for change, line in (
         ({"interface": None}, "policy interface must be an object"),
         ({"interface": {**document["interface"], "action": {"kind": "discrete", "n": 3, "start": 0}}}, "or neither"),
