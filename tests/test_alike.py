@@ -1,4 +1,4 @@
-"""steps_alike: a run that pools the steps of a black box, as nobody says otherwise, looks whether they are alike."""
+"""steps_alike: a run that pools the steps of a black box, because nobody says otherwise, looks if they are alike."""
 
 from __future__ import annotations
 

@@ -357,7 +357,10 @@ def test_an_error_in_a_pair_that_is_not_needed_is_not_seen():
 def test_reprl_takes_a_budget_like_its_rivals(options):
     small = reprl.make("gridworld-v0", 2, size=2)
     report = reprl.audit(small, "reprl", pairs=2, samples=32_000, access="generative", seed=1, **options)
-    assert report.samples == 32_000
+    if options:
+        assert report.samples == 32_000
+    else:
+        assert 0 < report.samples <= 32_000, "it may be sure before"
     assert report.learner == "reprl"
 
 

@@ -83,7 +83,8 @@ def test_reprl_within_a_budget_draws_what_it_pays_for(rule: str) -> None:
     bound = partial(make_learner, "reprl", rule=rule, **more)
     model = reprl.GenerativeModel(small(), 0)
     bound(access="generative", samples=1000)(model, reprl.SharedKey(0))
-    assert model.ledger.samples == 1000 // 24 * 24
+    unit = 24 if rule == "paper" else 48  # one parallel call; two, of which each half of the data has one
+    assert model.ledger.samples == 1000 // unit * unit
     for samples in (10**7, 10**8) if rule == "paper" else (10**5, 10**6):
         played = reprl.EpisodicModel(small(), 0)
         bound(access="episodic", samples=samples)(played, reprl.SharedKey(0))
@@ -92,10 +93,10 @@ def test_reprl_within_a_budget_draws_what_it_pays_for(rule: str) -> None:
 
 def test_reprl_refuses_a_budget_that_pays_for_nothing() -> None:
     few = make_learner("reprl", access="episodic", samples=2)
-    with pytest.raises(reprl.ReprlError, match=r"samples must be at least 3, one episode, got 2"):
+    with pytest.raises(reprl.ReprlError, match=r"samples must be at least 6, two times one episode, got 2"):
         few(reprl.EpisodicModel(small(), 0), reprl.SharedKey(0))
-    few = make_learner("reprl", access="generative", samples=23)
-    with pytest.raises(reprl.ReprlError, match=r"samples must be at least 24, one parallel call, got 23"):
+    few = make_learner("reprl", access="generative", samples=47)
+    with pytest.raises(reprl.ReprlError, match=r"samples must be at least 48, two times one parallel call, got 47"):
         few(reprl.GenerativeModel(small(), 0), reprl.SharedKey(0))
     few = make_learner("reprl", rule="paper", constants="scaled", samples=24)
     with pytest.raises(reprl.ReprlError, match=r"samples must pay for at least \d+ parallel calls, .*, got 1"):

@@ -293,7 +293,7 @@ def test_mean_returns_are_counted_and_fresh(start: Any) -> None:
     for model in (generative, episodic):
         assert len({model.mean_return(policy, 1000) for _ in range(5)}) > 1
     assert (generative.ledger.calls, generative.ledger.episodes) == (5000, 0)
-    assert generative.ledger.samples == 5000 * 6 * (2 + extra)
+    assert generative.ledger.samples == 5000 * (6 * 2 + extra)
     assert (episodic.ledger.calls, episodic.ledger.episodes) == (0, 5000)
     assert episodic.ledger.samples == 5000 * (2 + extra)
     again = reprl.GenerativeModel(mdp, 1)

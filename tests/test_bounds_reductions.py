@@ -37,7 +37,7 @@ def fixed(answer: Any, **changes: Any) -> Algorithm:
         source.count(1)
         return np.asarray(answer, dtype=float)
 
-    return Algorithm(run=run, guarantee=replace(PROMISE, **changes), samples=1)
+    return Algorithm(run=run, guarantee=PROMISE.but(**changes), samples=1)
 
 
 def cubes(n: int, half_width: float) -> Callable[[int], Any]:
@@ -145,7 +145,7 @@ def test_pac_errors_are_half_the_sign_errors() -> None:
 def test_self_reduction_keeps_replicability_and_samples() -> None:
     solver = solvers.mean_solver(6, epsilon=0.6, rho=0.2, delta=0.05)
     # An estimate of p read as a soft answer loses |p|(1 − |p|) ≤ 0.25, and at most |v − p| ≤ 0.1 on average more.
-    soft = replace(solver, guarantee=replace(solver.guarantee, epsilon=0.4))
+    soft = replace(solver, guarantee=solver.guarantee.but(epsilon=0.4))
     rounded = reductions.round_to_signs(soft)
     assert (rounded.guarantee.epsilon, rounded.guarantee.rho, rounded.samples) == (0.8, 0.2, solver.samples)
     compare(rounded, cubes(6, 0.5), sources.rademacher, problems.sign_excess, 200)
