@@ -172,7 +172,7 @@ def test_what_cannot_be_written_is_refused_before_work(
 ) -> None:
     (tmp_path / "file").touch()
     target = str(tmp_path / "file" / "x.json")
-    for module in ("reprl.auditing.audit.audit", "reprl.artifacts.recipe.learn"):
+    for module in ("reprl.auditing.audit.audit", "reprl.artifacts.recipe.learn_as"):
         monkeypatch.setattr(module, lambda *_, **__: pytest.fail("work began"))
     for words in (["audit", *SMALL], ["learn", *SMALL]):
         assert main([*words, "--out", target]) == 2

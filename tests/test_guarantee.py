@@ -89,7 +89,7 @@ def test_figures_that_promise_nothing_are_refused(field: str, value: object, nam
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.5, math.nan, "0.9"])
 def test_a_share_that_is_none_is_refused(share: Any) -> None:
     part = Promise("rehearsed", 0.1, "x")
-    with pytest.raises(ReprlError, match="^guarantee share must "):
+    with pytest.raises(ReprlError, match=r"^guarantee share must "):
         Guarantee(quality=part, same=part, epsilon=0.1, share=share)
 
 
