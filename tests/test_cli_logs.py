@@ -71,7 +71,7 @@ def test_two_teams_with_two_logs(logs: Path, tmp_path: Path, call: Call) -> None
     code, out, _ = call("verify", north, north)
     assert "both runs read one log" in out
     page = write_report(run, tmp_path / "north.html").read_text("utf-8")
-    assert "95 % interval" in page
+    assert re.search(r"95 % interval [\d.]+ to [\d.]+; practice", page)
     assert "docs/logs.md" in page
 
 

@@ -165,7 +165,7 @@ def test_a_discounted_black_box_is_audited() -> None:
         assert report.disagreement == 0.0
         assert report.by_cell.shape == (1, box.n_states)
     report = reprl.audit(
-        box, "reprl", pairs=2, evaluation=20, epsilon=9.0, rho=0.3, delta=0.3, stationary=True, max_samples=3000
+        box, "reprl", pairs=1, evaluation=20, epsilon=9.0, rho=0.3, delta=0.3, stationary=True, max_samples=1500
     )
     assert report.by_cell.shape == (1, box.n_states)
 
