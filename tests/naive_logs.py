@@ -44,15 +44,9 @@ def read_practice(visits: Any, mask: Any, least: float, shift: Any, ended: int) 
 
     visits (1 or H, S, A) and mask (H, S, A) are nested lists.
     """
-<<<<<<< HEAD
-    allowed: list[Any] = []
-    laws: list[Any] = []
-    orders: list[Any] = []
-=======
     allowed: list[list[list[bool]]] = []
     laws: list[list[list[float]]] = []
     orders: list[list[int]] = []
->>>>>>> tests-b
     for s in range(len(mask[0])):
         times = [sum(step[s][a] for step in visits) for a in range(len(mask[0][0]))]
         octaves = [math.floor(math.log2(n / sum(times)) + shift[s]) if n else -math.inf for n in times]
