@@ -1,4 +1,4 @@
-"""steps_alike: a run that pools the steps of a black box, because the user says that they are alike, looks itself."""
+"""steps_alike: a run that pools the steps of a black box, because nobody says otherwise, looks whether they are alike."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reprl.sources.tallies import play
 
 import reprl
 from reprl.cli.outcome import exit_code
-from reprl.learning.result import CanonicalDetails
 from reprl.mdp.counts import tally
 from reprl.mdp.homogeneity import LEVEL, steps_alike
 from reprl.mdp.labels import Labels
-from reprl.report.run import Run
-from reprl.sources.episodes import EpisodicModel
+from reprl.mdp.model import one_hot
+from reprl.randomness import DataStream
+from reprl.sources.episodes import EpisodicModel, play_table
 from tests.shop import Shop
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 from tests.test_same_world import naive
 
-OPTIONS: dict[str, Any] = {"horizon": 10, "reward_range": Shop.REWARDS, "shared_seed": 1, "epsilon": 0.3}
+OPTIONS: dict[str, Any] = {"horizon": 10, "reward_range": Shop.REWARDS, "shared_seed": 1}
+STATED: tuple[dict[str, Any], ...] = ({"stationary": True}, {})
 
 
 class Season(Shop):
@@ -68,9 +68,10 @@ def test_one_step_or_no_sample_tells_nothing() -> None:
 def wandering(mdp: reprl.TabularMDP, seed: int, most: int) -> float:
     """The largest evidence at any look of a run that goes where it has seen least, and looks again and again."""
     model, counts, largest = EpisodicModel(mdp, seed), tally([], (mdp.horizon, mdp.n_states, mdp.n_actions)), -math.inf
-    for _ in range(most):
-        table = counts.visits.argmin(axis=2)
-        counts += play(model, table, 8).counts
+    for look in range(most):
+        play = one_hot(counts.visits.argmin(axis=2), mdp.n_actions)
+        one, two = play_table(model, play, 8, DataStream(seed, f"batch {look}"))
+        counts += one.counts + two.counts
         largest = max(largest, steps_alike(counts).log_evidence)
     return largest
 
@@ -87,55 +88,36 @@ def test_steps_that_are_alike_are_hardly_ever_told_apart() -> None:
     assert exceeds(hits, 20, level) < FALSE_ALARM
 
 
-def test_a_run_whose_steps_are_alike_is_as_it_was() -> None:
-    found = reprl.learn(Shop, data_seed=2, stationary=True, **OPTIONS)
-    assert found.guarantee.status == "rehearsed"
-
-
-@pytest.mark.parametrize("seed", [2, 3])
-def test_a_run_whose_steps_drift_stops_and_promises_nothing(seed: int) -> None:
-    found = reprl.learn(Season, data_seed=seed, stationary=True, **OPTIONS)
-    assert found.guarantee.status == "none"
-    assert found.guarantee.source.startswith("the steps are not alike, though stationary=True says so: in state ")
-    assert "% of the time at step" in found.guarantee.source
-    assert found.samples < 10**6
-    assert found.rehearsal is not None, "an answer, undecided, and no size that was set by hand"
-    assert exit_code(found) == 1
-    assert Run.of(found).ran_out == "its samples contradicted stationary dynamics"
+@pytest.mark.parametrize(("quality", "status", "code"), [(0.8, "rehearsed", 0), (0.9, "none", 1)])
+def test_a_run_whose_steps_drift_promises_its_quality_at_most(quality: float, status: str, code: int) -> None:
+    found = reprl.learn(Season, data_seed=2, max_samples=200_000, quality=quality, **OPTIONS)
+    assert "% of the time at step" in found.drift
+    assert found.drift.startswith("in state ")
+    assert found.guarantee.same.status == found.guarantee.status == "none"
+    assert found.guarantee.same.source.startswith(f"the samples contradict that all steps are alike ({found.drift})")
+    assert found.guarantee.quality.status == status
+    assert "alike" not in found.guarantee.assumed
+    assert exit_code(found) == code
 
 
 def test_a_black_box_of_which_nobody_says_anything_is_taken_to_be_stationary() -> None:
-    found = reprl.learn(Shop, data_seed=2, **OPTIONS)
-    told = reprl.learn(Shop, data_seed=2, stationary=True, **OPTIONS)
-    assert found.settings.stationary is None
-    assert found.recipe.settings.stationary is None
-    assert (found.policy, found.samples) == (told.policy, told.samples)
-    assert found.guarantee.status == "rehearsed"
-    assert isinstance(found.details, CanonicalDetails)
-    assert found.details.apart == ""
+    told, found = (reprl.learn(Shop, data_seed=2, max_samples=20_000, **asked, **OPTIONS) for asked in STATED)
+    assert found.settings.stationary is True
+    assert found.receipt.digest == told.receipt.digest
+    assert found.recipe.digest == told.recipe.digest
+    assert found.drift == ""
+    assert found.guarantee.assumed == "all steps are alike (stationary=True)"
+    apart = reprl.learn(Shop, data_seed=2, max_samples=20_000, stationary=False, **OPTIONS)
+    assert apart.guarantee.assumed == apart.drift == ""
+    assert not apart.counts.outcomes.pooled
 
 
-@pytest.mark.long
-def test_a_black_box_that_contradicts_it_is_learned_step_by_step() -> None:
-    """It goes on with the samples that it has, their steps kept apart, and comes to a policy by step."""
-    found = reprl.learn(Season, data_seed=2, max_samples=400_000, **OPTIONS)
-    assert isinstance(found.details, CanonicalDetails)
-    assert "% of the time at step" in found.details.apart
-    assert found.settings.stationary is None
-    assert not found.counts.outcomes.pooled
-    assert found.samples <= 400_000
-    assert not found.guarantee.source.startswith("the steps are not alike")
-    assert reprl.learn(Season, data_seed=2, max_samples=400_000, **OPTIONS).policy == found.policy
-
-
-def test_a_run_that_is_not_sure_and_keeps_steps_apart_says_that_they_look_alike() -> None:
-    hint = "if you know that they do not, stationary=True (-o stationary=true) needs fewer"
-    few = {**OPTIONS, "max_samples": 20_000, "data_seed": 2}
-    unsure = reprl.learn(Shop, stationary=False, **few)
-    assert unsure.guarantee.status == "none"
-    assert unsure.guarantee.source.endswith(hint)
-    assert hint not in reprl.learn(Shop, stationary=True, **{**few, "max_samples": 600}).guarantee.source
-    assert hint not in reprl.learn(Season, stationary=False, **{**few, "max_samples": 100_000}).guarantee.source
+def test_a_contradiction_is_looked_for_only_where_somebody_stated_it() -> None:
+    """A table shows its steps, and one whose steps differ is learned by step."""
+    world = reprl.make("random-mdp-v0", 4, n_states=3, n_actions=2, stationary=False)
+    found = reprl.learn(world, data_seed=2, max_samples=20_000)
+    assert found.settings.stationary is False
+    assert found.drift == ""
 
 
 def test_the_level_is_that_of_the_page() -> None:

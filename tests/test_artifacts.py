@@ -10,7 +10,7 @@ import math
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,7 @@ def episodic() -> LearnResult:
 
 
 @pytest.fixture(scope="module")
-def canonical_run() -> LearnResult:
+def soft_run() -> LearnResult:
     """A run of the default rule, sure of itself; its teams differ here and there."""
     mdp = reprl.make("random-mdp-v0", horizon=3, n_states=4, n_actions=3)
     return reprl.learn(mdp, shared_seed=11, data_seed=1, preference=("a2", "a0", 1))
@@ -84,17 +84,16 @@ def test_a_recipe_says_everything_that_two_teams_share(result):
     assert document["environment"]["id"] == "gridworld-v0"
     assert document["environment"]["options"] == {"size": 2, "slip": 0.1}
     assert document["environment"]["digest"] == reprl.make("gridworld-v0", horizon=3, size=2, slip=0.1).digest
-    settings = {**Settings(**OPTIONS).to_dict(), "stationary": False}
-    assert document["settings"] == settings
+    assert document["settings"] == Settings(**OPTIONS).to_dict()
     assert (document["shared_seed"], document["stream_version"]) == (7, STREAM_VERSION)
     assert document["package_version"] == reprl.__version__
     assert "data_seed" not in result.recipe.to_json()
 
 
-def test_the_digest_is_that_of_the_canonical_document_without_candidate_and_package_version(result):
+def test_the_digest_is_that_of_the_canonical_document_without_package_version(result):
     recipe = result.recipe
     document = recipe.to_dict()
-    del document["package_version"], document["candidate"]
+    del document["package_version"]
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     assert recipe.digest == hashlib.sha256(text.encode()).hexdigest()
     assert replace(recipe, package_version="9.9").digest == recipe.digest
@@ -109,16 +108,16 @@ def test_numbers_of_any_type_give_one_digest(result):
     assert Recipe.from_json(odd.to_json()).digest == plain.digest
 
 
-def test_a_recipe_survives_its_file(result, episodic, canonical_run, undecided, tmp_path):
-    for recipe in (result.recipe, episodic.recipe, canonical_run.recipe, undecided.recipe):
+def test_a_recipe_survives_its_file(result, episodic, soft_run, undecided, tmp_path):
+    for recipe in (result.recipe, episodic.recipe, soft_run.recipe, undecided.recipe):
         path = recipe.save(tmp_path / "recipe.json")
         assert Recipe.load(path) == recipe
         assert Recipe.load(path).digest == recipe.digest
 
 
-def test_the_second_team_gets_the_same_policy_from_its_own_data(canonical_run):
-    result = canonical_run
-    second = Recipe.from_json(result.recipe.to_json()).learn(data_seed=2, afresh=True)
+def test_the_second_team_gets_the_same_policy_from_its_own_data(soft_run):
+    result = soft_run
+    second = Recipe.from_json(result.recipe.to_json()).learn(data_seed=2)
     assert second.recipe.digest == result.recipe.digest
     assert second.counts != result.counts
     assert second.policy.fingerprint == result.policy.fingerprint
@@ -139,23 +138,18 @@ EDITS = [
     (("package_version",), 1, "recipe package_version must be a printable text .* got 1"),
     (("settings", "epsilon"), "0.3", "recipe settings.epsilon must lie in \\(0, inf\\), got '0.3'"),
     (("settings", "epsilon"), None, "recipe settings.epsilon must be a number where there is no quality, got None"),
-    (("settings", "quality"), 0.9, "recipe settings.quality must be left out unless rule='canonical', got 0.9"),
-    (("settings", "baseline"), [[0, 0, 0, 0]], "recipe settings.baseline must be left out unless rule='canonical'"),
+    (("settings", "quality"), 0.9, "recipe settings.quality must be left out unless rule='soft', got 0.9"),
+    (("settings", "baseline"), [[0, 0, 0, 0]], "recipe settings.baseline must be left out unless rule='soft'"),
     (("settings", "epsilon"), 4, "recipe settings.epsilon must lie in \\(0, 3\\].* got 4"),
     (("settings", "rho"), 0, "recipe settings.rho must lie in \\(0, 1\\), got 0"),
     (("settings", "coupling"), "best", "recipe settings.coupling must be one of joint, product; got 'best'"),
     (("settings", "boosted"), 1, "recipe settings.boosted must be True or False, got 1"),
     (("settings", "samples"), 1.5, "recipe settings.samples must be a whole number .* got 1.5"),
-    (("settings", "preference"), "shared", "recipe settings.preference must be left out unless rule='canonical'"),
-    (("settings", "rule"), "best", "recipe settings.rule must be one of canonical, paper; got 'best'"),
-    (("candidate",), [], "recipe candidate must be an object .* got \\[\\]"),
-    (
-        ("candidate",),
-        {"kind": "preferred", "number": 3, "tolerance": 0.1, "cells": None},
-        "recipe candidate must be null unless rule='canonical', got ",
-    ),
+    (("settings", "preference"), "shared", "recipe settings.preference must be left out unless rule='soft'"),
+    (("settings", "rule"), "best", "recipe settings.rule must be one of soft, paper; got 'best'"),
     (("settings", "extra"), 1, "recipe settings must have only the fields .* got 'extra'"),
     (("settings",), [], "recipe settings must be an object .* got \\[\\]"),
+    (("candidate",), None, "recipe must have only the fields .* got 'candidate'"),
     (("extra",), 1, "recipe must have only the fields .* got 'extra'"),
     (("environment", "id"), 3, "recipe environment.id must be a printable text .* got 3"),
     (("environment", "options"), [], "recipe environment.options must be an object, got \\[\\]"),
@@ -180,7 +174,7 @@ def test_an_edited_recipe_is_refused_naming_the_field(result, path, value, messa
         Recipe.from_json(edited(result.recipe.to_dict(), path, value))
 
 
-CANONICAL_EDITS = [
+SOFT_EDITS = [
     (("settings", "preference"), [0, 1], "recipe settings.preference must name every action once"),
     (("settings", "preference"), [0, 1, 1], "recipe settings.preference must name every action once"),
     (("settings", "preference"), [0, 1, True], "recipe settings.preference must be a whole number"),
@@ -197,71 +191,27 @@ CANONICAL_EDITS = [
     (("settings", "baseline"), [[0, 1, 2, 3]], "recipe settings.baseline .* must be an action from 0 to 2, got 3"),
     (("settings", "baseline"), {"a": 1}, "recipe settings.baseline: must be a policy, an .* got {'a': 1}"),
     (("settings", "baseline"), [[0, 1, 2, 0.5]], "recipe settings.baseline: actions.* must be an action index"),
-    (
-        ("candidate", "kind"),
-        "sampled",
-        "recipe candidate.kind must be one of preferred, steady, phased, registered; got 'sampled'",
-    ),
-    (
-        ("candidate", "kind"),
-        "best",
-        "recipe candidate.kind must be one of preferred, steady, phased, registered",
-    ),
-    (("candidate", "number"), 40, "recipe candidate.number must be a whole number from 0 to"),
-    (("candidate", "number"), -1, "recipe candidate.number must be a whole number"),
-    (("candidate", "tolerance"), 0.5, "recipe candidate.tolerance must be .* for number .*, got 0.5"),
-    (("candidate", "tolerance"), 0, "recipe candidate.tolerance must lie in"),
-    (
-        ("candidate", "extra"),
-        1,
-        "recipe candidate must have only the fields kind, number, tolerance, cells; got 'extra'",
-    ),
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "message"), CANONICAL_EDITS)
-def test_an_edited_recipe_of_the_canonical_rule_is_refused(canonical_run, path, value, message):
+@pytest.mark.parametrize(("path", "value", "message"), SOFT_EDITS)
+def test_an_edited_recipe_of_the_default_rule_is_refused(soft_run, path, value, message):
     with pytest.raises(ReprlError, match=f"^{message}"):
-        Recipe.from_json(edited(canonical_run.recipe.to_dict(), path, value))
+        Recipe.from_json(edited(soft_run.recipe.to_dict(), path, value))
 
 
-def test_a_finished_run_publishes_its_candidate_which_no_digest_depends_on(canonical_run):
-    recipe, choice = canonical_run.recipe, canonical_run.choice
-    assert recipe.candidate is not None
-    assert recipe.candidate[:3] == (choice.kind, choice.candidate, choice.tolerance)
-    assert recipe.to_dict()["candidate"] == {
-        "kind": choice.kind,
-        "number": choice.candidate,
-        "tolerance": choice.tolerance,
-        "cells": None,
-    }
-    planned = Recipe.plan(canonical_run.environment, Settings(preference=("a2", "a0", "a1")), 11)
-    assert planned.candidate is None
+def test_a_planned_recipe_is_that_of_the_run(soft_run):
+    recipe = soft_run.recipe
+    planned = Recipe.plan(soft_run.environment, Settings(preference=("a2", "a0", "a1")), 11)
     assert planned.settings.preference == (2, 0, 1)
     assert planned.digest == recipe.digest
     assert replace(recipe, settings=replace(recipe.settings, preference=None)).digest != recipe.digest
 
 
 @pytest.mark.parametrize("seed", [0, 7])
-def test_a_recipe_says_its_shared_seed_alone(canonical_run, seed):
+def test_a_recipe_says_its_shared_seed_alone(soft_run, seed):
     with pytest.raises(ReprlError, match=f"^shared_seed must be left out for a recipe, which says it, got {seed}$"):
-        reprl.learn(canonical_run.recipe, shared_seed=seed)
-
-
-def test_a_second_team_follows_the_candidate_or_chooses_afresh(canonical_run):
-    recipe = Recipe.from_json(canonical_run.recipe.to_json())
-    follower, strict = recipe.learn(data_seed=2), recipe.learn(data_seed=2, afresh=True)
-    assert follower.followed
-    assert follower.receipt.choice is not None
-    assert follower.receipt.choice.followed
-    assert (follower.guarantee.kind, canonical_run.guarantee.kind) == ("registered", "strict")
-    assert follower.recipe.candidate == recipe.candidate
-    assert follower.policy == canonical_run.policy
-    assert not strict.followed
-    assert "candidate" not in strict.guarantee.source
-    planned = replace(recipe, candidate=None).learn(data_seed=2)
-    assert planned.receipt == strict.receipt
-    assert follower.recipe.digest == strict.recipe.digest == recipe.digest
+        reprl.learn(soft_run.recipe, shared_seed=seed)
 
 
 def test_a_missing_field_is_refused_by_name(result):
@@ -344,8 +294,8 @@ def mutate(document, data):
 
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
-def test_any_change_of_a_recipe_is_refused_or_means_what_it_says(result, canonical_run, data):
-    result = data.draw(st.sampled_from([result, canonical_run]))
+def test_any_change_of_a_recipe_is_refused_or_means_what_it_says(result, soft_run, data):
+    result = data.draw(st.sampled_from([result, soft_run]))
     changed = mutate(result.recipe.to_dict(), data)
     try:
         recipe = Recipe.from_json(json.dumps(changed))
@@ -354,7 +304,7 @@ def test_any_change_of_a_recipe_is_refused_or_means_what_it_says(result, canonic
     read = recipe.to_dict()
     assert read == changed  # up to 1 for 1.0 in the settings
     assert Recipe.from_json(recipe.to_json()) == recipe
-    before, after = ({**x, "package_version": "", "candidate": None} for x in (result.recipe.to_dict(), read))
+    before, after = ({**x, "package_version": ""} for x in (result.recipe.to_dict(), read))
     assert (recipe.digest == result.recipe.digest) == (before == after)
 
 
@@ -454,8 +404,8 @@ def test_a_black_box_is_known_by_its_spaces():
 # Receipts
 
 
-def test_a_receipt_survives_its_file(result, episodic, canonical_run, undecided, tmp_path):
-    for receipt in (result.receipt, episodic.receipt, canonical_run.receipt, undecided.receipt):
+def test_a_receipt_survives_its_file(result, episodic, soft_run, undecided, tmp_path):
+    for receipt in (result.receipt, episodic.receipt, soft_run.receipt, undecided.receipt):
         loaded = Receipt.load(receipt.save(tmp_path / "receipt.json"))
         assert loaded == receipt
         assert loaded.to_json() == receipt.to_json()
@@ -466,7 +416,8 @@ def test_a_receipt_says_what_a_run_produced(episodic):
     assert document["recipe"] == episodic.recipe.digest
     assert document["fingerprint"] == episodic.policy.fingerprint
     assert (document["samples"], document["episodes"]) == (episodic.samples, episodic.episodes)
-    assert document["guarantee"]["status"] == "none", "a number of runs that was set by hand promises nothing"
+    promised = [document["guarantee"][name]["status"] for name in ("quality", "same")]
+    assert promised == ["none", "none"], "a number of runs that was set by hand promises nothing"
     assert document["tiers"] == {"count": episodic.tiers.count, "level": episodic.tiers.level.tolist()}
     assert episodic.explored is not None
     assert document["fractional"] == episodic.explored.fractional.tolist()
@@ -474,53 +425,55 @@ def test_a_receipt_says_what_a_run_produced(episodic):
     assert document["visits"] == episodic.counts.visits.sum(axis=2).tolist()
     assert episodic.induction is not None
     assert document["values"] == episodic.induction.values.tolist()
-    assert (document["rule"], document["choice"], document["spread"]) == ("paper", None, None)
+    assert document["rule"] == "paper"
+    assert (document["choice"], document["verdict"], document["spread"]) == (None, None, None)
     assert document["timings"]["seconds"] == episodic.seconds > 0
 
 
-def test_a_receipt_says_what_was_chosen_and_rehearsed(canonical_run):
-    document = json.loads(canonical_run.receipt.to_json())
-    choice, rehearsal = canonical_run.choice, canonical_run.rehearsal
-    assert document["rule"] == "canonical"
-    for name in ("kind", "candidate", "tolerance", "margin", "loss", "value"):
-        assert document["choice"][name] == getattr(choice, name)
-    assert document["choice"]["followed"] is False
-    figures = ("agree", "of", "pairs_agree", "pairs", "passed", "error", "alike", "agreement", "moved")
-    assert document["rehearsal"] == {name: getattr(rehearsal, name) for name in figures}
-    assert document["undecided"] == [[h, s, rehearsal.apart[h, s]] for h, s in canonical_run.undecided]
-    assert document["spread"] == canonical_run.spread
+def test_a_receipt_says_what_was_chosen_and_rehearsed(soft_run):
+    document = json.loads(soft_run.receipt.to_json())
+    assert document["rule"] == "soft"
+    assert document["choice"] == soft_run.choice._asdict()
+    verdict = soft_run.verdict._asdict()
+    apart = verdict.pop("apart")
+    undecided = document["verdict"].pop("apart")
+    assert document["verdict"] == verdict
+    assert undecided == [[h, s, apart[h, s]] for h, s in soft_run.undecided]
+    for name in ("quality", "same"):
+        promise = getattr(soft_run.guarantee, name)
+        assert promise.status != "none"
+        assert document["guarantee"][name] == asdict(promise)
+    assert document["guarantee"]["share"] == 0.9
+    assert document["spread"] == soft_run.spread
     assert (document["fractional"], document["ignored"]) == (None, None)
 
 
 def test_a_run_that_is_not_sure_states_no_figure(undecided):
     assert undecided.guarantee.status == "none"
     document = undecided.receipt.to_dict()
-    promised = {name: document["guarantee"][name] for name in ("rho", "delta", "epsilon", "status")}
-    assert promised == {"rho": None, "delta": None, "epsilon": None, "status": "none"}
+    for name in ("quality", "same"):
+        promised = document["guarantee"][name]
+        assert (promised["status"], promised["risk"]) == ("none", None)
+        assert promised["source"]
     read = Receipt.from_json(undecided.receipt.to_json())
-    assert (read.guarantee.rho, read.guarantee.delta, read.guarantee.epsilon) == (1.0, 1.0, 8.0)
-    assert read.rehearsal is not None
-    np.testing.assert_array_equal(read.rehearsal.apart, undecided.rehearsal.apart)
-    shares = [share for _, _, share in document["undecided"]]
+    assert (read.guarantee.rho, read.guarantee.delta) == (1.0, 1.0)
+    assert read.guarantee == undecided.guarantee
+    assert read.verdict is not None
+    np.testing.assert_array_equal(read.verdict.apart, undecided.verdict.apart)
+    np.testing.assert_array_equal(read.undecided, undecided.verdict.apart)
+    shares = [share for _, _, share in document["verdict"]["apart"]]
     assert shares == sorted(shares, reverse=True)
     assert shares[-1] > 0
 
 
-def test_a_run_saves_itself(canonical_run, undecided, result, tmp_path):
-    for run in (canonical_run, undecided, result):
+def test_a_run_saves_itself(soft_run, undecided, result, tmp_path):
+    for run in (soft_run, undecided, result):
         folder = run.save(tmp_path / run.policy.short_fingerprint)
         held = reprl.load_run(folder)
         assert (held.recipe, held.receipt, held.policy) == (run.recipe, run.receipt, run.policy)
     with pytest.raises(ReprlError, match="must be empty or hold this recipe"):
-        result.save(folder.parent / canonical_run.policy.short_fingerprint)
-    result.save(folder.parent / canonical_run.policy.short_fingerprint, force=True)
-
-
-def test_a_folder_whose_recipe_has_another_candidate_is_a_mixture(canonical_run, tmp_path):
-    canonical_run.save(tmp_path)
-    replace(canonical_run.recipe, candidate=None).save(tmp_path / "recipe.json")
-    with pytest.raises(ReprlError, match="receipt choice must be the recipe's candidate"):
-        load_run(tmp_path)
+        result.save(folder.parent / soft_run.policy.short_fingerprint)
+    result.save(folder.parent / soft_run.policy.short_fingerprint, force=True)
 
 
 def test_a_receipt_carries_the_names_of_the_environment(result, tmp_path):
@@ -600,51 +553,63 @@ RECEIPT_EDITS = [
     (("labels", "grid"), [2, 0], "receipt labels.grid must be a whole number of at least 1, got 0"),
     (("stream_version",), 2, "receipt stream_version must be 1 for this release of reprl, got 2"),
     (("choice",), {}, "receipt choice must be null exactly for the rule 'paper'"),
-    (("rule",), "canonical", "receipt choice must be null exactly for the rule 'paper', got None"),
-    (("undecided",), [[0, 0, 0.5]], "receipt undecided must be empty where rehearsal is null"),
+    (("rule",), "soft", "receipt choice must be null exactly for the rule 'paper', got None"),
+    (("verdict",), {}, "receipt verdict must be null exactly for the rule 'paper'"),
+    (("rule",), "canonical", "receipt rule must be one of soft, paper; got 'canonical'"),
+    (("undecided",), [[0, 0, 0.5]], "receipt must have only the fields .* got 'undecided'"),
     (("timings", "seconds"), -1, "receipt timings.seconds must lie in"),
     (("digest",), "0" * 64, "receipt digest must be that of its content, got another"),
 ]
 
 
 UNDECIDED_EDITS = [
-    (("guarantee", "rho"), 0.1, "receipt guarantee.rho must be null where nothing is promised, got 0.1"),
-    (
-        ("choice", "kind"),
-        "best",
-        "receipt choice.kind must be one of preferred, steady, phased, agreed, registered",
-    ),
-    (("choice", "margin"), None, "receipt choice.margin must lie in"),
-    (("choice", "margin"), 0.5, "receipt digest must be"),
-    (("choice", "tightest"), [99, 0, 0], "receipt choice.tightest must be a cell of the"),
-    (("choice", "followed"), 0, "receipt choice.followed must be true or false, got 0"),
-    (("rehearsal", "agree"), 21, "receipt rehearsal.agree must be a whole number from 0 to 20, got 21"),
-    (("rehearsal", "passed"), True, "receipt digest must be"),
-    (("rehearsal",), None, "receipt undecided must be empty where rehearsal is null"),
-    (("undecided", 0), [0, 0], r"receipt undecided\[0\] must be \[step, state, share\]"),
-    (("undecided", 0), [0, 99, 0.5], r"receipt undecided\[0\] must be a cell of the"),
-    (("undecided", 0), [0, 0, 0], r"receipt undecided\[0\] must be .* a share in"),
-    (("undecided",), [], "receipt digest must be"),
+    (("guarantee", "same", "risk"), 0.1, "receipt guarantee.same.risk must be null exactly where .* got 0.1"),
+    (("guarantee", "same"), None, "receipt guarantee.same must be an object"),
+    (("guarantee", "share"), 2.0, "receipt guarantee.share must"),
+    (("guarantee", "assumed"), "all is well", "receipt digest must be"),
+    (("choice", "level"), 3, "receipt choice.level must be a whole number from 0 to 2, got 3"),
+    (("choice", "attempt"), -2, "receipt choice.attempt must be a whole number"),
+    (("choice", "allowed"), -0.1, "receipt choice.allowed must"),
+    (("choice", "value"), None, "receipt choice.value must"),
+    (("choice", "value"), 0.5, "receipt digest must be"),
+    (("choice",), None, "receipt choice must be null exactly for the rule 'paper', got None"),
+    (("verdict",), None, "receipt verdict must be null exactly for the rule 'paper', got None"),
+    (("verdict", "teams"), 0, "receipt verdict must have at most 0 teams, got "),
+    (("verdict", "agree"), 2**15, "receipt verdict must have at most .* teams, got 32768"),
+    (("verdict", "crossed"), 0, "receipt verdict.crossed must be true or false, got 0"),
+    (("verdict", "same"), True, "receipt digest must be"),
+    (("verdict", "apart", 0), [0, 0], r"receipt verdict.apart\[0\] must be \[step, state, share\]"),
+    (("verdict", "apart", 0), [0, 99, 0.5], r"receipt verdict.apart\[0\] must be a cell of the"),
+    (("verdict", "apart", 0), [0, 0, 0], r"receipt verdict.apart\[0\] must be .* a share in"),
+    (("verdict", "apart"), [], "receipt digest must be"),
     (("spread",), None, "receipt spread must be null exactly for the rule 'paper', got None"),
 ]
 
 
 @pytest.mark.parametrize(("path", "value", "message"), UNDECIDED_EDITS)
-def test_an_edited_receipt_of_the_canonical_rule_is_refused(undecided, path, value, message):
+def test_an_edited_receipt_of_the_default_rule_is_refused(undecided, path, value, message):
     with pytest.raises(ReprlError, match=f"^{message}"):
         Receipt.from_json(edited(undecided.receipt.to_dict(), path, value))
 
 
 PROMISE_EDITS = [
-    (("guarantee", "status"), "verified", "receipt guarantee status must be one of proven, .*, none; got 'verified'"),
-    (("guarantee", "rho"), 0.01, "receipt digest must be"),
+    (
+        ("guarantee", "quality", "status"),
+        "verified",
+        "receipt guarantee.quality.status must be one of proven, .*, none",
+    ),
+    (("guarantee", "same", "status"), "proven", "receipt digest must be"),
+    (("guarantee", "same", "status"), "none", "receipt guarantee.same.risk must be null exactly where"),
+    (("guarantee", "same", "risk"), None, "receipt guarantee.same.risk must be null exactly where"),
+    (("guarantee", "same", "risk"), 0.01, "receipt digest must be"),
+    (("guarantee", "quality", "risk"), 1.5, "receipt guarantee.quality.risk must"),
 ]
 
 
 @pytest.mark.parametrize(("path", "value", "message"), PROMISE_EDITS)
-def test_an_edited_promise_is_refused(canonical_run, path, value, message):
+def test_an_edited_promise_is_refused(soft_run, path, value, message):
     with pytest.raises(ReprlError, match=f"^{message}"):
-        Receipt.from_json(edited(canonical_run.receipt.to_dict(), path, value))
+        Receipt.from_json(edited(soft_run.receipt.to_dict(), path, value))
 
 
 @pytest.mark.parametrize(("path", "value", "message"), RECEIPT_EDITS)

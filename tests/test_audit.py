@@ -108,7 +108,7 @@ def test_greedy_is_rejected_on_the_gridworld_and_its_ties_are_named():
     ("options", "starve", "stage"),
     [
         pytest.param(
-            {"rule": "canonical", "epsilon": 0.3, "stationary": False},
+            {"rule": "soft", "epsilon": 0.3, "stationary": False},
             {"samples": 4 * 2 * 4 * 4},
             None,
             marks=pytest.mark.long,
@@ -120,7 +120,7 @@ def test_greedy_is_rejected_on_the_gridworld_and_its_ties_are_named():
             marks=pytest.mark.long,
         ),
     ],
-    ids=["canonical", "paper"],
+    ids=["soft", "paper"],
 )
 def test_reprl_is_not_rejected_on_the_gridworld_and_starved_it_is(options, starve, stage):
     """60 pairs, tied at the start; false alarm below 1e-6. The control has four samples of every cell."""
@@ -434,7 +434,7 @@ def test_progress_tells_every_pair():
 
 def test_curve_falls_as_data_grow():
     each = 16 * 4 * 6
-    for rule, sizes in (("paper", [100 * each, 10**12 * each]), ("canonical", [8 * each, 10**8 * each])):
+    for rule, sizes in (("paper", [100 * each, 10**12 * each]), ("soft", [8 * each, 10**6 * each])):
         more = {"constants": "scaled"} if rule == "paper" else {}
         points = curve(GRID, "reprl", sizes, 8, access="generative", rule=rule, seed=1, **more)
         assert points[0].disagreement > points[1].disagreement

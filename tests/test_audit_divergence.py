@@ -141,52 +141,30 @@ def test_rounding_is_named_where_it_parts_before_the_arms():
 
 
 @pytest.fixture(scope="module")
-def canonical() -> reprl.LearnResult:
-    return reprl.learn(MDP, access="generative", shared_seed=1, data_seed=2, candidate=("preferred", 8))
+def soft() -> reprl.LearnResult:
+    return reprl.learn(MDP, access="generative", shared_seed=1, data_seed=2, max_samples=20_000)
 
 
-def test_different_candidates_part_at_the_choice(canonical):
-    other = with_action(canonical, 1, 2)
-    assert other.choice is not None
-    other = with_details(other, choice=other.choice._replace(candidate=3, tolerance=0.002, lead=0.25))
-    one = with_details(canonical, choice=canonical.choice._replace(lead=np.inf))
+@pytest.mark.parametrize("change", [{"attempt": 3}, {"level": 2}], ids=str)
+def test_different_tries_part_at_the_try(soft, change):
+    first = soft.choice._replace(best=2.0, value=1.9, allowed=0.4, level=1, attempt=0)
+    second = first._replace(value=1.8, allowed=0.5, **change)
+    found = parted(with_details(soft, choice=first), with_details(with_action(soft, 1, 2), choice=second))
+    assert (found.stage, found.tier, found.step, found.state) == ("try", None, None, None)
+    assert found.margin == pytest.approx(0.2 / 0.5 - 0.1 / 0.4)
+    assert f"try 0 of level 1 and try {second.attempt} of level {second.level} passed" in found.text
+    assert "the policies lose 0.25 and 0.4 of what is allowed (0.4, 0.5)" in found.text
+
+
+def test_one_try_parts_at_the_first_comparison_that_came_out_differently(soft):
+    choice = soft.choice._replace(best=2.0, value=1.9, allowed=0.4)
+    one = with_details(soft, choice=choice)
+    other = with_details(with_action(with_action(soft, 2, 0), 1, 3), choice=choice._replace(value=1.8))
     found = parted(one, other)
-    assert (found.stage, found.step, found.state, found.margin) == ("choice", None, None, 0.25)
-    assert "no other candidate is near" in found.text
-    assert "preferred 3 (tolerance 0.002, ahead by 0.25 in log weight)" in found.text
-
-
-def test_one_candidate_parts_at_the_comparison_that_crossed_the_tolerance(canonical):
-    """The best action at (1, s), and one that lies beyond the tolerance: the second run has it just within."""
-    values = canonical.values
-    returns = canonical.counts.mean_return(1, values[2])
-    decided = np.flatnonzero(~canonical.tiers.ignorable[1])
-    s = int(decided[0])
-    a = int(canonical.policy.actions[1, s])
-    b = (a + 1) % MDP.n_actions
-    gap = values[1, s] - returns[s]
-    chosen = canonical.choice._replace(tolerance=(gap[a] + gap[b]) / 2)
-    actions = canonical.policy.actions.copy()
-    actions[1, s] = b
-    shifted = values.copy()
-    shifted[1, s] -= 0.75 * (gap[b] - gap[a])  # b is now within the tolerance, a as well
-    one = with_details(canonical, choice=chosen)
-    other = replace(one, policy=reprl.Policy(actions), values=shifted)
-    found = parted(one, other)
-    assert (found.stage, found.tier, found.step, found.state) == ("comparison", None, 1, s)
-    assert found.actions == (a, b)
-    mean = gap[b] - 0.375 * (gap[b] - gap[a])
-    assert found.margin == pytest.approx(abs(mean - chosen.tolerance))
-    assert f"the tolerance is {chosen.tolerance:.3g}" in found.text
-
-
-def test_cells_that_one_run_hardly_visits_are_named(canonical):
-    ignorable = np.ones((3, 4), dtype=np.int64)
-    ignorable[2, 3] = 2
-    rare = replace(canonical, tiers=Tiers.from_levels(ignorable, 2))
-    found = parted(rare, replace(with_action(rare, 2, 3)))
-    assert (found.stage, found.step, found.state, found.margin) == ("comparison", 2, 3, None)
-    assert "hardly ever comes there" in found.text
+    assert (found.stage, found.tier, found.step, found.state) == ("comparison", None, 1, 3)
+    assert found.actions == (one.policy.actions[1, 3], other.policy.actions[1, 3])
+    assert found.margin == pytest.approx(0.25)
+    assert f"in try {choice.attempt} of level {choice.level}" in found.text
 
 
 def test_a_run_without_stages_parts_at_its_policy(generative):

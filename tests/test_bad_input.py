@@ -219,7 +219,7 @@ def test_documents_have_a_limit_in_bytes(tmp_path: Path) -> None:
 
 
 def test_a_recipe_may_claim_any_number_of_actions_without_memory() -> None:
-    """2³¹ actions took 16 GB: the order of preference was written out to check a candidate."""
+    """2³¹ actions took 16 GB: the order of preference was written out."""
     document = json.loads(recipe_text())
     document["environment"]["n_actions"] = 2**31
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

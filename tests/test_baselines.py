@@ -73,7 +73,7 @@ def test_reprl_is_the_package_s_own_learner() -> None:
     assert mine == bound_learner(epsilon=1.0)
     assert make_learner("reprl", rule="paper") == bound_learner(rule="paper") != bound_learner()
     options = entry("reprl").options
-    assert (options["rule"], options["preference"]) == ("canonical", None)
+    assert (options["rule"], options["preference"]) == ("soft", None)
     assert set(options) == {*Settings.__dataclass_fields__, "samples"}
 
 
@@ -108,12 +108,12 @@ def test_reprl_takes_the_options_of_its_rule_alone() -> None:
     asked = make_learner("reprl", preference=[2, 0, 1])
     assert isinstance(asked, ReprlLearner)
     assert asked.settings.preference == (2, 0, 1)
-    with pytest.raises(reprl.ReprlError, match="preference must be left out unless rule='canonical'"):
+    with pytest.raises(reprl.ReprlError, match="preference must be left out unless rule='soft'"):
         make_learner("reprl", rule="paper", preference="shared")
     with pytest.raises(reprl.ReprlError, match="coupling must be left out unless rule='paper', got 'product'"):
         make_learner("reprl", coupling="product")
-    with pytest.raises(reprl.ReprlError, match="rule must be one of canonical, paper; got 'canonic'"):
-        make_learner("reprl", rule="canonic")
+    with pytest.raises(reprl.ReprlError, match="rule must be one of soft, paper; got 'canonical'"):
+        make_learner("reprl", rule="canonical")
 
 
 @pytest.mark.parametrize("bad", ["rpvl", "ucb_h", "", None, 3])

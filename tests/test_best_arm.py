@@ -276,7 +276,7 @@ def test_the_plan_of_best_arm_is_the_formula(n_arms: int, epsilon: float, rho: f
     assert plan.pulls == pytest.approx(pulls, abs=1, rel=1e-12)
     assert plan.pulls >= pulls * (1 - 1e-12)
     assert plan.temperature == pytest.approx(log / epsilon)
-    assert plan.guarantee == reprl.Guarantee(
+    assert plan.guarantee == reprl.Guarantee.of(
         rho=rho, delta=delta, epsilon=epsilon, status="proven", source="docs/proofs/decision.md §1"
     )
 

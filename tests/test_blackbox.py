@@ -390,7 +390,7 @@ def test_exploration_that_sees_nothing_is_an_error() -> None:
     stage = Stage(run=few, partition_runs=3, data_runs=3, quota=5)
     text = (
         r"^exploration must settle some state of step 0, got none after 3 runs of 1 episodes: 5 records of every "
-        r"action in a run are too many for the 1 state that episodes began in, at horizon 3; rule='canonical' needs "
+        r"action in a run are too many for the 1 state that episodes began in, at horizon 3; rule='soft' needs "
     )
     for model in (stairs(), EpisodicModel(exact_stairs(3), 1)):
         with pytest.raises(ReprlError, match=text):

@@ -231,7 +231,7 @@ def counting_learner(episodes: int) -> Any:
 
 @pytest.mark.statistical
 def test_an_episodic_learner_solves_signs_with_the_stated_vectors() -> None:
-    inner = Guarantee(rho=1.0, delta=0.05, epsilon=0.3, status="heuristic", source="tests")
+    inner = Guarantee.of(rho=1.0, delta=0.05, epsilon=0.3, status="none", source="tests")
     solver = hard.signs_from_episodes(
         counting_learner(400), guarantee=inner, episodes=400, n_states=3, horizon=2, delta=0.01
     )

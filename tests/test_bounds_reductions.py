@@ -27,7 +27,7 @@ from reprl.sources.parallel import GenerativeModel
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 
 ROOT = SharedKey(20250918)
-PROMISE = Guarantee(rho=0.0, delta=0.01, epsilon=0.05, status="heuristic", source="tests")
+PROMISE = Guarantee.of(rho=0.0, delta=0.01, epsilon=0.05, status="none", source="tests")
 
 
 def fixed(answer: Any, **changes: Any) -> Algorithm:
@@ -192,7 +192,7 @@ def stubborn(n: int, epsilon: float) -> Algorithm:
         answer[:2] *= -1.0
         return -answer if key.derive("nonsense").uniforms(1)[0] < 0.01 else answer
 
-    promise = Guarantee(rho=0.0, delta=0.01, epsilon=epsilon, status="heuristic", source="tests")
+    promise = Guarantee.of(rho=0.0, delta=0.01, epsilon=epsilon, status="none", source="tests")
     return Algorithm(run=run, guarantee=promise, samples=10**6)
 
 

@@ -50,7 +50,7 @@ def test_every_learner_of_the_package_keeps_the_contract(name: str, access: str,
         {"rule": "paper", "constants": "scaled", "samples": 10**8, "epsilon": 1.0},
         {"rho": 0.2, "epsilon": 0.5, "stationary": False},
     ],
-    ids=["paper", "canonical"],
+    ids=["paper", "soft"],
 )
 def test_bound_and_boosted_learners_keep_it_too(options: dict[str, Any]) -> None:
     base = bound_learner(access="generative", **options)

@@ -100,3 +100,19 @@ def test_bad_input_is_one_line(cli, words, said):
     assert code == 2
     assert said in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_an_environment_of_a_file_is_searched_where_it_shows_a_box(cli, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import gymnasium\n"
+        "import reprl\n"
+        "def cart(limit=50): return gymnasium.make('CartPole-v1', max_episode_steps=int(limit))\n"
+        "def goals(): return reprl.make('two-goals-v0')\n"
+    )
+    how = ["--shared-seed", 3, "--data-seed", 1, "--max-samples", 3_000, "--reward-range", 0, 1]
+    code, out, _ = cli("learn", f"{tmp_path}/mine.py:cart", "--env-option", "limit=20", *how, "--json")
+    assert code in (0, 1)
+    assert json.loads(out)["recipe"]["environment"]["horizon"] == 20
+    code, _, err = cli("learn", f"{tmp_path}/mine.py:goals", "--target", 1)
+    assert code == 2
+    assert "target must come with learner='search' where observations are no Box, got 1" in err

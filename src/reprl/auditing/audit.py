@@ -105,7 +105,7 @@ def audit(
         closeness: of agents: two actions of a Box count as equal within this share of its range; None for 0.05.
         checkpoint: a folder for finished pairs, with which a stopped or smaller audit continues.
         progress: True for a bar on standard error, or a function of ("audit", pairs done, pairs asked for).
-        learn_options: the learner's own; for "reprl" those of ``reprl.learn``; epsilon_units for all.
+        learn_options: the learner's own; for "reprl" those of ``reprl.learn``.
 
     Guarantee:
         If the disagreement is at most rho, it is rejected with probability at most level, and the interval covers the

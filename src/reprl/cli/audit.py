@@ -102,7 +102,7 @@ def audit(
         elif learner in _OURS and is_search(env, world, {**given(sought), "learner": _OURS[learner]}, options):
             refuse("be left out for an audit of searches", env_option=world.env_option)
             options |= {**given(sought), "horizon": world.horizon, "reward_range": world.reward_range}
-            opened, subject = source_of(env, world), "search"
+            opened, subject = source_of(env, world)[0], "search"
         else:
             refuse("be left out unless a search is audited", sought)
             subject = named_learner(learner)

@@ -41,12 +41,18 @@ class Search(Sought):
     learner: str | None = option("'search' for a search in any environment. Default: only if observations are a Box.")
 
 
-def source_of(env: str, world: World) -> Any:
-    """Return what a name on the command line means: an id, or the object of file.py:name."""
-    from reprl.cli.environment import find_modules, names_object, read_object
+def source_of(env: str, world: World) -> tuple[Any, dict[str, Any]]:
+    """Return what a name on the command line means, and what is left to tell ``gymnasium.make``.
+
+    It is an id, or what file.py:name builds: the environment's own options are bound to a factory.
+    """
+    from reprl.cli.environment import built, find_modules, names_object, read_object
 
     find_modules(env)
-    return read_object("ENV", env) if names_object(env) and not env.startswith("gym:") else env
+    options = read_pairs("--env-option", world.env_option)
+    if env.startswith("gym:") or not names_object(env):
+        return env, options
+    return built(read_object("ENV", env), world.horizon, options), {}
 
 
 def is_search(env: str, world: World, asked: dict[str, Any], options: dict[str, Any]) -> bool:
@@ -54,9 +60,8 @@ def is_search(env: str, world: World, asked: dict[str, Any], options: dict[str, 
     from reprl.learning.search_opening import wants_search
 
     found = {name: value for name, value in asked.items() if name != "learner"}
-    if asked.get("learner") is None and not found and not env.startswith("gym:"):
-        return False
-    return wants_search(source_of(env, world), asked.get("learner"), {**options, **found})
+    source, given = source_of(env, world)
+    return wants_search(source, asked.get("learner"), {**options, **found}, given)
 
 
 def plan_search(
@@ -71,9 +76,9 @@ def plan_search(
     if world.discount is not None:
         raise InputError(f"--discount must be left out for a search, got {quote(world.discount)}")
     settings = search_settings(options)
-    given = read_pairs("--env-option", world.env_option)
+    source, given = source_of(env, world)
     ranges = world.reward_range, settings.return_range
-    model = open_returns(source_of(env, world), world.horizon, *ranges, data_seed, given)
+    model = open_returns(source, world.horizon, *ranges, data_seed, given)
     return model, SearchRecipe.plan(model, settings, fresh_seed() if shared_seed is None else shared_seed)
 
 
