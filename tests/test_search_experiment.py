@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from experiments.search.worlds import WORLDS
 
 from experiments.search import boxes
 from experiments.search.classic import ClassicModel
 from experiments.search.tables import RETURNS, TableModel, box
+from experiments.search.worlds import WORLDS
 from reprl.randomness import SharedKey
 from reprl.search.families import Networks, tables_for
 from reprl.search.heads import head_of
