@@ -18,7 +18,7 @@ from tests import kills
 from tests.loopback import PATH, ROOT, Cluster, wait_for
 from tests.shop import Shop
 
-PAIRS = 200
+PAIRS = 120
 SHOP: dict[str, Any] = {
     "horizon": 2,
     "reward_range": Shop.REWARDS,

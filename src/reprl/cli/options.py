@@ -179,7 +179,7 @@ SETTING = option()
 """One that is a field of ``Settings``, whose docstring is its help."""
 BASELINE = option(
     "The policy that --quality is measured from: always this action, by name or number, or a policy (FILE.json). "
-    "Default: always the most preferred action; for a log, current practice.",
+    "Default: always the first allowed action; for a log, current practice.",
     metavar="ACTION|FILE.json",
 )
 PREFERENCE = option(

@@ -170,7 +170,7 @@ class Settings:
     Default 0.9, unless ε is given."""
     baseline: Any = None
     """For "soft": the policy that a quality is measured from. A policy, its actions, (H, S) or (S,), a function of
-    a state, or one action; None for always the most preferred action, or for a log its own practice."""
+    a state, or one action; None for always the first allowed action, or for a log its own practice."""
 
     def __post_init__(self) -> None:
         """Check every field that does not depend on the environment."""
