@@ -99,14 +99,12 @@ def test_backups_are_those_of_the_sums_that_they_stand_for(seed: int, discount: 
         mass = mass @ mdp.transition[h][rows]
     assert law.occupancy(table) == pytest.approx(visits, abs=1e-12)
     assert mdp.evaluate(mdp.criterion.actions(table)) == pytest.approx(value, abs=1e-12)
-    best, least = law.extreme_values(), law.extreme_values(-1.0)
+    best = mdp.solve().values[0]
     assert law.policy_loss(best, table) == pytest.approx(mdp.initial @ best - value, abs=1e-12)
     several = np.stack([table, table[::-1], np.where(np.arange(3) == 1, 1, 0 * table)])
     assert np.array_equal(law.occupancy(several), [law.occupancy(each) for each in several])
     assert law.policy_losses(best, several).tolist() == [law.policy_loss(best, each) for each in several]
-    assert (least <= best + 1e-12).all()
-    assert mdp.initial @ least <= value + 1e-12
-    assert mdp.solve().values[0] == pytest.approx(best, abs=1e-12)
+    assert value <= mdp.initial @ best + 1e-12
 
 
 def test_data_are_read_as_their_criterion_says() -> None:

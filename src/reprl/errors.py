@@ -64,10 +64,6 @@ class LogWarning(UserWarning):
     """What makes results from a log wrong, or intervals too short, though it can be read."""
 
 
-class PilotWarning(UserWarning):
-    """A pilot that is so small that runs which follow its choice may end without a promise."""
-
-
 class Foreign(NamedTuple):
     """An error of code that is not ours, such as an environment's, and the frames of that code."""
 

@@ -226,11 +226,6 @@ class LearnResult(RunResult):
         return None if value is None or self.record is None else self.environment.original_return(value)
 
     @property
-    def met_by_all(self) -> bool:
-        """Whether every policy is within ε of the best, by the run's own model."""
-        return self.spread is not None and self.spread <= self._allowed
-
-    @property
     def undecided(self) -> list[tuple[int, int]]:
         """Cells (h, s) in which simulated second teams take another action, those with most such teams first."""
         if self.verdict is None:

@@ -143,31 +143,6 @@ def sweep(
 
 
 @njit(cache=True, nogil=True)
-def mixed_values(
-    outcomes: Outcomes, law: NDArray[np.float64], play: NDArray[np.float64], discount: float
-) -> NDArray[np.float64]:
-    """Return the values of the first row, (S,), for play, (rows, S, A) laws of actions; discount is 0 for a horizon."""
-    value, out = np.zeros(outcomes.n_states), np.zeros(outcomes.n_states)
-    steps = _sweeps(discount) if discount > 0.0 else outcomes.horizon
-    scale = discount if discount > 0.0 else 1.0
-    for step in range(steps):
-        h = 0 if discount > 0.0 else outcomes.horizon - 1 - step
-        moved = 0.0
-        for s in range(outcomes.n_states):
-            out[s] = 0.0
-            for a in range(outcomes.n_actions):
-                row = h * outcomes.row_shift + s * outcomes.n_actions + a
-                for e in range(outcomes.first[row], outcomes.first[row + 1]):
-                    worth = outcomes.reward[e] + scale * value[outcomes.next_state[e]]
-                    out[s] += play[h, s, a] * law[e + h * outcomes.slot_shift] * worth
-            moved = max(moved, abs(out[s] - value[s]))
-        value, out = out, value
-        if discount > 0.0 and moved <= STILL:
-            break
-    return value
-
-
-@njit(cache=True, nogil=True)
 def discounted_visits(
     outcomes: Outcomes, law: NDArray[np.float64], play: NDArray[np.float64], start: NDArray[np.float64], discount: float
 ) -> NDArray[np.float64]:

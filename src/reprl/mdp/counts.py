@@ -70,11 +70,6 @@ class Counts(SealedFile):
         """Σ r over those samples, (H, S, A)."""
         return self._summed(self._columns()[1])
 
-    @cached_property
-    def reward_square(self) -> NDArray[np.float64]:
-        """Σ r² over those samples, (H, S, A)."""
-        return self._summed(self._columns()[1] ** 2)
-
     def _summed(self, each: NDArray[np.float64]) -> NDArray[np.float64]:
         """Add up a number of every sample, (H, S, A)."""
         sums = np.bincount(self._cells, self.hits * each, minlength=int(np.prod(self.outcomes.tallied)))

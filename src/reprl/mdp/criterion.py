@@ -21,7 +21,6 @@ from reprl.mdp.backup import (
     discounted_visits,
     in_order,
     losses,
-    mixed_values,
     one_hot,
     owned,
     sweep,
@@ -116,10 +115,6 @@ class Criterion(NamedTuple):
         most = self.effective_horizon
         return max(1, math.ceil(math.log(most / epsilon) * most)) if self.gamma else None
 
-    def count_episodes(self, episodes: float, rows: float) -> float:
-        """Return how many episodes a log's rows count as: those it has; discounted, at least one for 1/(1 − γ) rows."""
-        return max(episodes, rows / self.effective_horizon) if self.gamma else episodes
-
     def check_epsilon(self, epsilon: float) -> None:
         """Refuse an accuracy that every policy has."""
         most = self.effective_horizon
@@ -205,11 +200,6 @@ class Criterion(NamedTuple):
         backward(outcomes, law, terms(), 1.0, values, owned(actions))
         return values
 
-    def play_values(self, outcomes: Outcomes, law: Values, play: Values) -> Values:
-        """Return the values of laws of actions, (rows or 1, S, A), from each state on, (S,)."""
-        every = np.repeat(play, self.rows // len(play), axis=0)
-        return mixed_values(outcomes, law, owned(every), self.gamma)
-
     def policy_losses(
         self, outcomes: Outcomes, law: Values, tables: NDArray[np.int64], best: Values, initial: Values
     ) -> Values:
@@ -223,52 +213,11 @@ class Criterion(NamedTuple):
             losses(outcomes, law, nothing, tables, best, initial, values, found)
         return found
 
-    def deviations(self, outcomes: Outcomes, law: Values, actions: NDArray[np.int64], own: Values) -> Values:
-        """Return what follows the last row of the deviations of an estimate of V^π, times √n, (S,).
-
-        Nothing, or γ·Σ_t γ^t E[√own(x_t, π)] from every state: errors of one cell are the same at every visit, so
-        deviations are added up, not their squares (Minkowski).
-        """
-        if not self.gamma:
-            return np.zeros(outcomes.n_states)
-        how, plain = (1.0, 1.0), _unpaid(outcomes)
-        found = sweep(plain, self.gamma * law, terms(base=np.sqrt(own)), self.gamma, how, actions)
-        return np.multiply(self.gamma, found)
-
-    def optimistic_values(
-        self,
-        outcomes: Outcomes,
-        law: Values,
-        may: NDArray[np.bool_],
-        unsure: NDArray[np.bool_],
-        actions: NDArray[np.int64],
-    ) -> Values:
-        """Return the most that unsure cells, (rows, S, A), could be worth, (S,): where one is met, all that remains.
-
-        Fill actions, (rows, S), with the policy that it is the worth of.
-        """
-        left = np.broadcast_to(self.remaining[:, None, None], outcomes.shape)
-        added, plain = terms(may, np.where(unsure, left, 0.0), unsure), _unpaid(outcomes)
-        if self.gamma:
-            return sweep(plain, self.gamma * law, added, self.gamma, (1.0, 1.0), actions)
-        return _first(plain, law, added, actions)
-
     def collect(self, outcomes: Outcomes, law: Values, may: NDArray[np.bool_], bonus: Values) -> NDArray[np.int64]:
         """Return the policy, (rows, S), that collects the largest expected sum of bonuses, (rows, S, A), of H steps."""
         actions = _written(outcomes)
         _first(_unpaid(outcomes), law, terms(may, bonus), actions)
         return actions
-
-    def lost_values(self, outcomes: Outcomes, law: Values, may: NDArray[np.bool_], lost: Values) -> Values:
-        """Return the most that what is lost at states, lost (rows, S) in [0, 1], could be worth, (S,).
-
-        Where a state is met, all that remains counts by the part that is lost of it; law goes on with the rest.
-        """
-        left = lost / (1.0 - self.gamma) if self.gamma else lost * self.remaining[:, None]
-        added, plain, actions = terms(may, after=left), _unpaid(outcomes), _written(outcomes)
-        if self.gamma:
-            return sweep(plain, self.gamma * law, added, self.gamma, (1.0, 1.0), actions)
-        return _first(plain, law, added, actions)
 
     def reach_values(
         self, outcomes: Outcomes, law: Values, may: NDArray[np.bool_], inside: NDArray[np.bool_]

@@ -9,18 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.errors import DocumentError, InputError, quote
-from reprl.kernels import njit
 from reprl.mdp.counts import Counts
 from reprl.mdp.criterion import Criterion
-from reprl.mdp.draws import multinomial
 from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.tabular import TabularMDP
 from reprl.storage.files import SealedFile
 
 _MAGIC, _MASKED = b"reprl-data 1\n", b"reprl-data 2\n"
 """Data without and with a mask of actions."""
-_LARGE = 1 << 16
-"""Outcomes of a table from which on it is worth while to leave out those that a team has not seen."""
 
 
 class Dynamics(NamedTuple):
@@ -37,10 +33,6 @@ class Dynamics(NamedTuple):
     """(H, S, A): the actions that may be taken; others are never tried."""
     criterion: Criterion
     """What policies are judged by in it."""
-
-    def extreme_values(self, sign: float = 1.0) -> NDArray[np.float64]:
-        """Return the best (1) or the least (−1) values over tried actions, (S,)."""
-        return self.criterion.extreme_values(self.outcomes, self.probability, self.tried, sign)
 
     def policy_loss(self, best: NDArray[np.float64], actions: NDArray[np.int64]) -> float:
         """Return how much less than `best`, (S,), a policy, (H, S), is worth from the start; untried cells pay 0."""
@@ -164,75 +156,6 @@ def full_mask(allowed: NDArray[np.bool_] | None, shape: tuple[int, int, int]) ->
     return np.ones(shape, dtype=np.bool_) if allowed is None else np.array(allowed, order="C")
 
 
-def redraw(data: Data, share: int, key: int) -> Dynamics:
-    """Return the dynamics that a second team would see, if these data were the truth; as ``redraw_data``."""
-    found = empirical_dynamics(redraw_data(data, share, key))
-    return found if found.probability.size < _LARGE else without_unseen(found)
-
-
-def without_unseen(dynamics: Dynamics) -> Dynamics:
-    """Return the same dynamics in a smaller table, where most outcomes have probability 0.
-
-    Guarantee:
-        What is left out leads, with probability 0, where no action of the state leads: sums over outcomes, and over the
-        successors of two actions, go through the others in the same order, so whatever is computed has the same bits.
-        It takes less time: in a large sparse world a team of few samples sees few of the outcomes that there are.
-    """
-    outcomes, law = dynamics.outcomes, dynamics.probability
-    if outcomes.slot_shift or 2 * np.count_nonzero(law) > law.size:
-        return dynamics
-    kept = np.zeros(law.size, dtype=np.bool_)
-    first = np.zeros_like(outcomes.first)
-    _mark_seen(outcomes, law, kept, first)
-    fewer = outcomes._replace(first=first, next_state=outcomes.next_state[kept], reward=outcomes.reward[kept])
-    return dynamics._replace(outcomes=fewer.protected(), probability=law[kept])
-
-
-def redraw_data(data: Data, share: int, key: int) -> Data:
-    """Return the data that a second team would have, if these data were the truth.
-
-    Args:
-        data: of this run.
-        share: the team has one sample for every `share` of this run's, in every cell, and at least one.
-        key: of the private data stream; cell i reads lane i, the starts read lane H·S·A.
-
-    Guarantee:
-        Cells are independent multinomials given their numbers of samples, which are those of this run over `share`; if
-        steps are pooled, one for each (s, a), so that the team's errors are the same at all steps.
-    """
-    counts = data.counts
-    hits = np.zeros(counts.outcomes.n_slots, dtype=np.int64)
-    cells = int(np.prod(counts.outcomes.tallied))
-    law, cumulative = np.empty((2, np.diff(counts.outcomes.first).max(initial=0)))
-    _redraw(counts.outcomes, counts.hits, cells, share, np.uint64(key), law, cumulative, hits)
-    starts = np.zeros_like(data.starts)
-    seen = np.flatnonzero(data.starts)
-    law = data.starts[seen] / data.starts.sum()
-    drawn = np.empty(seen.size, dtype=np.int64)
-    number = max(1, int(data.starts.sum()) // share)
-    lane = np.uint64(int(np.prod(counts.outcomes.shape)))
-    multinomial(np.uint64(key), lane, number, law, np.cumsum(law), drawn)
-    starts[seen] = drawn
-    return data._with(Counts(counts.outcomes, hits), starts)
-
-
-@njit(cache=True, nogil=True)
-def _mark_seen(outcomes: Outcomes, law: NDArray[np.float64], kept: NDArray[np.bool_], first: NDArray[np.int64]) -> None:
-    """Fill kept with whether an outcome leads where some action of its state does, and first with where rows begin."""
-    last = np.full(outcomes.n_states, -1)
-    for group in range((outcomes.first.size - 1) // outcomes.n_actions):
-        begin, end = group * outcomes.n_actions, (group + 1) * outcomes.n_actions
-        for e in range(outcomes.first[begin], outcomes.first[end]):
-            if law[e] > 0.0:
-                last[outcomes.next_state[e]] = group
-        for row in range(begin, end):
-            first[row + 1] = first[row]
-            for e in range(outcomes.first[row], outcomes.first[row + 1]):
-                if last[outcomes.next_state[e]] == group:
-                    kept[e] = True
-                    first[row + 1] += 1
-
-
 def _normalise(outcomes: Outcomes, hits: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return relative frequencies, and of which cells there are any."""
     steps = outcomes.horizon if outcomes.slot_shift else 1  # those that share a table have it again for each
@@ -241,33 +164,3 @@ def _normalise(outcomes: Outcomes, hits: NDArray[np.int64]) -> tuple[NDArray[np.
     lengths = np.tile(np.diff(outcomes.first), steps)
     probability = hits / np.maximum(np.repeat(number.ravel(), lengths), 1)
     return probability, number.reshape(outcomes.tallied) > 0
-
-
-@njit(cache=True, nogil=True)
-def _redraw(
-    outcomes: Outcomes,
-    hits: NDArray[np.int64],
-    cells: int,
-    share: int,
-    key: np.uint64,
-    law: NDArray[np.float64],
-    cumulative: NDArray[np.float64],
-    out: NDArray[np.int64],
-) -> None:
-    """Fill out with one multinomial for each of the first `cells` cells, of its own frequencies; law … are room."""
-    for cell in range(cells):
-        h = cell // (outcomes.n_states * outcomes.n_actions)
-        row = h * outcomes.row_shift + cell - h * outcomes.n_states * outcomes.n_actions
-        low, high = outcomes.first[row] + h * outcomes.slot_shift, outcomes.first[row + 1] + h * outcomes.slot_shift
-        total = 0
-        for e in range(low, high):
-            total += hits[e]
-        if total == 0:
-            continue
-        running = 0.0
-        for e in range(low, high):
-            law[e - low] = hits[e] / total
-            running += law[e - low]
-            cumulative[e - low] = running
-        number = total // share if total >= share else 1
-        multinomial(key, np.uint64(cell), number, law[: high - low], cumulative[: high - low], out[low:high])
