@@ -183,6 +183,8 @@ SOFT_EDITS = [
     (("settings", "preference"), {}, "recipe settings.preference must be null, 'shared' or a list"),
     (("settings", "preference"), "best", "recipe settings.preference must be None, 'shared' or a list"),
     (("settings", "samples"), 4, "recipe settings.samples must be left out unless rule='paper', got 4"),
+    (("settings", "boosted"), 0, "recipe settings.boosted must be True or False, got 0"),
+    (("settings", "boosted"), True, "recipe settings.boosted must be left out unless rule='paper', got True"),
     (("settings", "quality"), 1.0, "recipe settings.quality must lie in \\(0, 1\\), got 1"),
     (("settings", "quality"), "0.9", "recipe settings.quality must lie in \\(0, 1\\), got '0.9'"),
     (("settings", "quality"), None, "recipe settings.epsilon must be a number where there is no quality, got None"),

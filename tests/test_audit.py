@@ -111,13 +111,11 @@ def test_greedy_is_rejected_on_the_gridworld_and_its_ties_are_named():
             {"rule": "soft", "epsilon": 0.3, "stationary": False},
             {"samples": 4 * 2 * 4 * 4},
             None,
-            marks=pytest.mark.long,
         ),
         pytest.param(
             {"rule": "paper", "constants": "scaled", "epsilon": 0.1, "samples": 10**10},
             {"samples": 20 * 2 * 4 * 4},
             None,
-            marks=pytest.mark.long,
         ),
     ],
     ids=["soft", "paper"],

@@ -77,8 +77,6 @@ class Paper(NamedTuple):
         check_choice("coupling", self.coupling, COUPLINGS)
         check_choice("mechanism", self.mechanism, MECHANISMS)
         check_choice("constants", self.constants, PRESETS)
-        if not isinstance(self.boosted, bool):
-            raise InputError(f"boosted must be True or False, got {quote(self.boosted)}")
         if self.constants != "scaled":
             refuse("unless constants='scaled'", scale=self.scale, samples=self.samples)
         if self.scale is not None:
@@ -190,6 +188,8 @@ class Settings:
             raise InputError(f"stationary must be True, False or None, got {quote(self.stationary)}")
         if self.stationary and self.rule != "soft":
             raise InputError(f"stationary must be left out unless rule='soft', got {self.stationary}")
+        if not isinstance(self.boosted, bool):
+            raise InputError(f"boosted must be True or False, got {quote(self.boosted)}")
         if self.rule == "soft":
             for name in PAPER_ONLY:
                 value, default = getattr(self, name), type(self).__dataclass_fields__[name].default
