@@ -94,5 +94,5 @@ def test_a_run_that_may_gather_no_more_ends_with_what_it_has() -> None:
 
 def test_a_contradiction_ends_a_run_once_the_quality_is_known() -> None:
     _, outcome = learn(10, said="the coin was changed", quality=0.9)
-    assert outcome.drift == "the coin was changed"
+    assert outcome.round.drift == "the coin was changed"
     assert outcome.verdict.good

@@ -27,6 +27,8 @@ class Round(NamedTuple):
     choice: Choice
     last: bool
     """Whether nothing more can be gathered."""
+    drift: str = ""
+    """Evidence against stationary dynamics that somebody stated; empty if there is none."""
 
 
 class Outcome(NamedTuple):
@@ -34,8 +36,6 @@ class Outcome(NamedTuple):
 
     round: Round
     verdict: Verdict
-    drift: str
-    """Evidence against stationary dynamics that somebody stated; empty if there is none."""
 
 
 def run_loop(
@@ -45,7 +45,7 @@ def run_loop(
     limit: int | None = None,
     tell: Callable[[Round, Verdict], None] | None = None,
 ) -> Outcome:
-    """Gather samples until both promises are rehearsed, the samples contradict what was stated, or there are no more.
+    """Gather samples until both promises are rehearsed; quality alone, where samples contradict what was stated.
 
     limit is None for the source's own; tell is called after every round.
     """
@@ -55,10 +55,10 @@ def run_loop(
         evidence = known.evidence()
         policy, choice = rule.choose(evidence.model)
         last = number == len(sizes) - 1 or source.exhausted(known)
-        now = Round(number, known, evidence, policy, choice, last)
-        verdict, drift = judge(now), source.drift(known)
+        now = Round(number, known, evidence, policy, choice, last, source.drift(known))
+        verdict = judge(now)
         if tell is not None:
             tell(now, verdict)
-        if verdict.same or last or (drift and verdict.good):
+        if verdict.same or last or (now.drift and verdict.good):
             break
-    return Outcome(now, verdict, drift)
+    return Outcome(now, verdict)

@@ -20,7 +20,7 @@ from reprl.errors import InputError
 from reprl.execution.pool import WorkerPool
 from reprl.execution.settings import Execution
 from reprl.guarantee import Guarantee, Promise
-from reprl.learning.loop import Outcome, Round, run_loop
+from reprl.learning.loop import Round, run_loop
 from reprl.learning.result import Details, Run, SoftDetails
 from reprl.learning.rounds import RoundTeller
 from reprl.learning.settings import Settings
@@ -77,25 +77,27 @@ def run_soft(
             progress=None if teller is None else teller.progress,
         )
         ask = partial(_ask, data_seed=model.data_seed, pool=teams)
-        judged = partial(judge_round, rule, settings, ask)
+
+        def judged(now: Round) -> Verdict:
+            if now.drift and now.samples.steps is not None:
+                return judge_by_step(now, settings, ask, model.data_seed, criterion)
+            return judge_round(rule, settings, ask, now)
+
         outcome = run_loop(source, rule, judged, limit, None if teller is None else teller.end)
-        verdict = outcome.verdict
-        if outcome.drift and outcome.round.samples.steps is not None:
-            verdict = judge_by_step(outcome, settings, ask, model.data_seed, criterion)
-        now, times = outcome.round, None
-        if verdict.good and not verdict.same and not outcome.drift:
+        (now, verdict), times = outcome, None
+        if verdict.good and not verdict.same and not now.drift:
             haunted = find_haunted(now.evidence, settings.delta, settings.min_probability)
             asked = make_round(now.evidence, rule.asked, rule.draws, now.policy, now.choice, haunted)
             times = forecast(asked, f"{now.number}/forecast", MOST_TIMES, ask)
         proof = None
-        if not criterion.stationary and not outcome.drift:
+        if not criterion.stationary and not now.drift:
             proof = certify_quality(now.evidence, now.policy, rule.asked.baseline, settings.delta)
     stated = bool(settings.stationary) and not is_stationary(model) and criterion.discount is None
-    guarantee = promise(settings, now.choice, verdict, outcome.drift, stated=stated)
+    guarantee = promise(settings, now.choice, verdict, now.drift, stated=stated)
     if proof is not None:
         guarantee = certified(guarantee, settings, proof, length=float(criterion.rows))
     needed = None if times is None else float(times) * model.ledger.samples
-    return make_run(settings, rule, now, guarantee, SoftDetails(now.choice, verdict, outcome.drift, needed))
+    return make_run(settings, rule, now, guarantee, SoftDetails(now.choice, verdict, now.drift, needed))
 
 
 def _ask(now: TeamRound, name: str, numbers: range, *, data_seed: int, pool: ThreadPoolExecutor | None) -> Answers:
@@ -133,9 +135,8 @@ def judge_round(rule: SoftRule, settings: Settings, ask: Ask, now: Round) -> Ver
     )
 
 
-def judge_by_step(outcome: Outcome, settings: Settings, ask: Ask, data_seed: int, criterion: Criterion) -> Verdict:
+def judge_by_step(now: Round, settings: Settings, ask: Ask, data_seed: int, criterion: Criterion) -> Verdict:
     """Judge the policy of a run whose samples contradict that steps are alike: its quality alone, by step."""
-    now, verdict = outcome.round, outcome.verdict
     evidence = now.samples.by_step()
     rule = bind_rule(SharedKey(0), settings, evidence.model.allowed, criterion)
     words, content, teams = judge_policy(
@@ -149,7 +150,8 @@ def judge_by_step(outcome: Outcome, settings: Settings, ask: Ask, data_seed: int
         stream=partial(DataStream, data_seed),
         ask=lambda given, name, numbers: ask(given, f"by step/{name}", numbers),
     )
-    return verdict._replace(good=words == "confirmed", same=False, teams=teams, content=content)
+    good, apart = words == "confirmed", np.zeros(now.policy.shape)
+    return Verdict(good, False, 0.0, False, teams, teams, content, apart)
 
 
 def promise(settings: Settings, choice: Choice, verdict: Verdict, drift: str, *, stated: bool) -> Guarantee:
