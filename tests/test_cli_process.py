@@ -21,7 +21,7 @@ from reprl.cli.app import main
 
 REPRL = [sys.executable, "-m", "reprl"]
 WORLD = ["gridworld-v0", "--horizon", "3", "--env-option", "size=2", "--access", "generative"]
-ENDLESS = ["gridworld-v0", "--horizon", "10", "--env-option", "size=6", "--epsilon", "0.0001"]
+ENDLESS = ["gridworld-v0", "--horizon", "200", "--env-option", "size=40", "--epsilon", "0.000000001"]
 
 BLACK_BOX = """
 import gymnasium

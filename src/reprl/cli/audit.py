@@ -106,10 +106,10 @@ def audit(
         else:
             refuse("be left out unless a search is audited", sought)
             subject = named_learner(learner)
-            if audits_agents(source_of(env, world), subject, gamma):
+            if audits_agents(source_of(env, world)[0], subject, gamma):
                 refuse("be left out for an audit of agents", env_option=world.env_option, discount=world.discount)
                 options |= {"horizon": world.horizon, "reward_range": world.reward_range}
-                opened = source_of(env, world)
+                opened = source_of(env, world)[0]
             else:
                 opened = world.open(env)
                 if learner == "reprl" and "samples" not in options:
