@@ -88,7 +88,9 @@ def test_steps_that_are_alike_are_hardly_ever_told_apart() -> None:
     assert exceeds(hits, 20, level) < FALSE_ALARM
 
 
-@pytest.mark.parametrize(("quality", "status", "code"), [(0.8, "rehearsed", 0), (0.9, "rehearsed", 0), (0.999, "none", 1)])
+@pytest.mark.parametrize(
+    ("quality", "status", "code"), [(0.8, "rehearsed", 0), (0.9, "rehearsed", 0), (0.999, "none", 1)]
+)
 def test_a_run_whose_steps_drift_promises_its_quality_at_most(quality: float, status: str, code: int) -> None:
     found = reprl.learn(Season, data_seed=2, max_samples=200_000, quality=quality, **OPTIONS)
     assert "% of the time at step" in found.drift
