@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reprl.artifacts.recipe import package_version
 from reprl.assurance.log_teams import ask_log_teams, split
 from reprl.assurance.teams import ask_teams
 from reprl.assurance.verdict import judge_policy
@@ -45,7 +46,7 @@ from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.logs.source import LogSource
 from reprl.sources.logs.spec import LogSpec
 from reprl.sources.logs.tables import open_table
-from reprl.sources.protocol import mask_of
+from reprl.sources.protocol import Ledger, mask_of
 from reprl.storage import fields as f
 from reprl.storage.fields import Document, Sealed, with_fields
 
@@ -173,26 +174,12 @@ def confirm_quality(
             if verdict != "undecided" or source.exhausted(known):
                 break
     place = describe(world)
-    value, best, base = (place.original_return(x) for x in worth_of(evidence, rule.asked, table))
-    return QualityConfirmation(
-        environment=place.title,
-        environment_digest=place.digest or "0" * 64,
-        fingerprint=policy.fingerprint,
-        quality=quality,
-        delta=delta,
-        min_probability=min_probability,
-        verdict=verdict,
-        teams=teams,
-        content=content,
-        value=value,
-        best=best,
-        baseline=base,
-        episodes=model.ledger.episodes,
-        samples=model.ledger.samples,
-        data_commitment=_commit(policy, place.digest or "", data_seed),
-        package_version=_version(),
-        seconds=time.perf_counter() - began,
-    )
+    told = {"verdict": verdict, "teams": teams, "content": content}
+    asked_for = {"quality": quality, "delta": delta, "min_probability": min_probability}
+    figures = [place.original_return(x) for x in worth_of(evidence, rule.asked, table)]
+    assert place.digest is not None  # documents alone may lack it
+    found = (place.title, place.digest, policy, data_seed)
+    return _record(*found, model.ledger, figures, {**told, **asked_for}, began)
 
 
 def confirm_quality_by_log(
@@ -232,26 +219,37 @@ def confirm_quality_by_log(
     if source.shortage() or source.drift():
         verdict = "undecided"
     place = spec.environment({})
-    value, best, base = (place.original_return(x) for x in worth_of(evidence, bound.asked, table))
-    digest = source.log.data.digest
+    told = {"verdict": verdict, "teams": teams, "content": content}
+    asked_for = {"quality": quality, "delta": delta, "min_probability": min_probability}
+    figures = [place.original_return(x) for x in worth_of(evidence, bound.asked, table)]
+    found = ("log", source.log.data.digest, policy, seed)
+    return _record(*found, source.ledger, figures, {**told, **asked_for}, began)
+
+
+def _record(
+    title: str,
+    digest: str,
+    policy: Policy,
+    data_seed: int,
+    ledger: Ledger,
+    figures: list[float],
+    others: dict[str, Any],
+    began: float,
+) -> QualityConfirmation:
+    """Put the answer together; figures are the values of the policy, the best one and the baseline."""
     return QualityConfirmation(
-        environment="log",
+        environment=title,
         environment_digest=digest,
         fingerprint=policy.fingerprint,
-        quality=quality,
-        delta=delta,
-        min_probability=min_probability,
-        verdict=verdict,
-        teams=teams,
-        content=content,
-        value=value,
-        best=best,
-        baseline=base,
-        episodes=source.ledger.episodes,
-        samples=source.ledger.samples,
-        data_commitment=_commit(policy, digest, seed),
-        package_version=_version(),
+        value=figures[0],
+        best=figures[1],
+        baseline=figures[2],
+        episodes=ledger.episodes,
+        samples=ledger.samples,
+        data_commitment=_commit(policy, digest, data_seed),
+        package_version=package_version(),
         seconds=time.perf_counter() - began,
+        **others,
     )
 
 
@@ -297,9 +295,3 @@ def _rows(policy: Policy, world: TabularMDP | GymnasiumModel | None, rows: int) 
 def _commit(policy: Policy, place: str, seed: int) -> str:
     parts = ("reprl-confirm-quality 1", policy.fingerprint, place, str(seed))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _version() -> str:
-    from reprl.artifacts.recipe import package_version
-
-    return package_version()
