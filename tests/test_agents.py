@@ -45,6 +45,12 @@ def test_equal_agents_are_at_distance_zero_and_noisy_ones_are_not() -> None:
     assert noisy.to_json() == audit(noise=0.8).to_json()
 
 
+def test_a_rejection_is_said_as_a_bound(tmp_path: Path) -> None:
+    """The hypothesis is "at most ρ", so its chance is known from above only."""
+    page = reprl.write_report(audit(noise=0.8), tmp_path / "audit.html").read_text()
+    assert "so many would differ with probability at most 0.0001" in page
+
+
 def test_figures_are_those_of_a_naive_recount() -> None:
     report = audit(noise=0.8)
     number = 2

@@ -820,3 +820,10 @@ def test_an_audit_of_searches_finds_runs_that_are_cut_to_differ():
     apart = [pair for pair in found.pairs if pair.differ]
     assert all("they part at rung" in pair.parted for pair in apart)
     assert found.verdict == ("rejected" if len(apart) > 2 else found.verdict)
+
+
+def test_a_rejected_audit_of_searches_says_its_chance_as_a_bound(tmp_path):
+    found = audit(Lever, target=0.3, max_samples=80, horizon=1, rho=0.01, pairs=30, seed=1)
+    assert found.verdict == "rejected"
+    page = reprl.write_report(found, tmp_path / "audit.html").read_text()
+    assert f"so many would differ with probability at most {found.p_value:.2g}" in page
