@@ -42,3 +42,22 @@ class Shop(gymnasium.Env[Any, Any]):
         full = min(6, stock + order)
         sold = min(full, customers)
         return full - sold, 3.0 * sold - 1.0 * order - 0.3 * (full - sold)
+
+
+class Season(Shop):
+    """A shop whose customers come oftener from some day on."""
+
+    def __init__(self, days: int = 5, before: float = 0.4, after: float = 0.6) -> None:
+        """Open, with the days of the slack season and how often each of three customers comes in it and after it."""
+        super().__init__()
+        self.days, self.before, self.after, self.day = days, before, after, 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        """Begin with the first day."""
+        self.day = 0
+        return super().reset(seed=seed, options=options)
+
+    def customers(self) -> int:
+        """Draw how many come."""
+        self.day += 1
+        return int(self.np_random.binomial(3, self.before if self.day <= self.days else self.after))

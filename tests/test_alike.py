@@ -16,28 +16,12 @@ from reprl.mdp.labels import Labels
 from reprl.mdp.model import one_hot
 from reprl.randomness import DataStream
 from reprl.sources.episodes import EpisodicModel, play_table
-from tests.shop import Shop
+from tests.shop import Season, Shop
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 from tests.test_same_world import naive
 
 OPTIONS: dict[str, Any] = {"horizon": 10, "reward_range": Shop.REWARDS, "shared_seed": 1}
 STATED: tuple[dict[str, Any], ...] = ({"stationary": True}, {})
-
-
-class Season(Shop):
-    """A shop to which more people come from the sixth day on."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.day = 0
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        self.day = 0
-        return super().reset(seed=seed, options=options)
-
-    def customers(self) -> int:
-        self.day += 1
-        return int(self.np_random.binomial(3, 0.4 if self.day <= 5 else 0.6))
 
 
 def random_rows(rng: np.random.Generator, shape: tuple[int, int, int], n: int) -> list[tuple[float, ...]]:

@@ -12,7 +12,7 @@ import reprl
 from reprl.errors import InputError
 from reprl.learning.baseline import exact_loss
 from reprl.learning.settings import Settings
-from tests.shop import Shop
+from tests.shop import Season, Shop
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 
 GRID = {"size": 3, "horizon": 4}
@@ -121,30 +121,14 @@ def test_what_is_assumed_stands_in_the_promise_and_costs_less() -> None:
     assert assumed.guarantee.decided
 
 
-class Season(Shop):
-    """A shop to which more people come from the third day on."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.day = 0
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        self.day = 0
-        return super().reset(seed=seed, options=options)
-
-    def customers(self) -> int:
-        self.day += 1
-        return int(self.np_random.binomial(3, 0.2 if self.day <= 2 else 0.8))
-
-
 def test_a_contradiction_takes_the_same_policy_only() -> None:
     """A black box is taken as stationary; its samples say that it is not. Quality is judged by step."""
     how: dict[str, Any] = {"horizon": 4, "reward_range": Shop.REWARDS, "shared_seed": 1, "data_seed": 1}
-    found = reprl.learn(Season, max_samples=100_000, **how)
+    found = reprl.learn(lambda: Season(2, 0.2, 0.8), max_samples=100_000, **how)
     assert found.drift
     assert found.guarantee.same.status == "none"
     assert "stationary=False" in found.guarantee.same.source
-    stated = reprl.learn(Season, max_samples=100_000, stationary=False, **how)
+    stated = reprl.learn(lambda: Season(2, 0.2, 0.8), max_samples=100_000, stationary=False, **how)
     assert not stated.drift
     fine = reprl.learn(Shop, max_samples=20_000, **how)
     assert not fine.drift

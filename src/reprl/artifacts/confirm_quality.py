@@ -30,7 +30,7 @@ from reprl.execution.terminal import Shown, visible
 from reprl.learning.baseline import resolve_baseline
 from reprl.learning.logged import bind_log_rule, settle
 from reprl.learning.settings import Settings
-from reprl.learning.soft import bind_rule
+from reprl.learning.soft import bind_rule, enough_for
 from reprl.mdp.criterion import criterion_of
 from reprl.mdp.dynamics import full_mask
 from reprl.mdp.evidence import Evidence
@@ -158,13 +158,7 @@ def confirm_quality(
         progress_bar(progress, "episodes") as tell,
         WorkerPool(model, execution.workers, execution.checkpoint) as pool,
     ):
-        rows = (
-            (model.n_states - len(getattr(model, "known", ())))
-            * model.n_actions
-            * (1 if asked.stationary else criterion.rows)
-        )
-        enough = math.log(rows / delta) / min_probability if min_probability > 0.0 else math.inf
-        way = WAYS["episodic"]
+        way, enough = WAYS["episodic"], enough_for(model, asked)
         source = way.source(model, pool, pooled=bool(asked.stationary), enough=enough, progress=tell)
         sizes, known = source.sizes(max_samples), source.empty()
         for look, size in enumerate(sizes):

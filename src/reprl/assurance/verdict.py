@@ -136,9 +136,13 @@ def hold_out(evidence: Evidence, asked: Asked, draws: Draws) -> float:
 
 def find_haunted(evidence: Evidence, delta: float, min_probability: float) -> NDArray[np.bool_]:
     """Return the rows, (rows,), in which an outcome that no sample has shown may matter."""
-    rows = max(1, int((~evidence.exact).sum()))
-    enough = math.log(rows / delta) / min_probability if min_probability > 0.0 else math.inf
+    enough = enough_samples(int((~evidence.exact).sum()), delta, min_probability)
     return np.asarray(~evidence.exact & (evidence.samples < enough))
+
+
+def enough_samples(rows: int, delta: float, min_probability: float) -> float:
+    """Return how many samples of a row have shown whatever matters in it; infinite if nothing is assumed."""
+    return math.log(max(1, rows) / delta) / min_probability if min_probability > 0.0 else math.inf
 
 
 def make_round(

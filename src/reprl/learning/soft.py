@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
@@ -15,7 +14,17 @@ from numpy.typing import NDArray
 from reprl.assurance.quality_certificate import QualityCertificate, certify_quality
 from reprl.assurance.teams import Answers, ask_teams
 from reprl.assurance.teams import Round as TeamRound
-from reprl.assurance.verdict import Ask, Verdict, find_haunted, forecast, judge, judge_policy, make_round
+from reprl.assurance.verdict import (
+    HELD_OUT,
+    Ask,
+    Verdict,
+    enough_samples,
+    find_haunted,
+    forecast,
+    judge,
+    judge_policy,
+    make_round,
+)
 from reprl.errors import InputError
 from reprl.execution.pool import WorkerPool
 from reprl.execution.settings import Execution
@@ -61,10 +70,6 @@ def run_soft(
         raise InputError("stationary must be True, or left out, for a discounted environment, got False")
     allowed = full_mask(mask_of(model), (criterion.rows, model.n_states, model.n_actions))
     rule = bind_rule(check_shared_key(shared_key), settings, allowed, criterion)
-    rows = (model.n_states - len(getattr(model, "known", ()))) * model.n_actions
-    rows *= 1 if settings.stationary else criterion.rows
-    assumed = settings.min_probability
-    enough = math.log(rows / settings.delta) / assumed if assumed > 0.0 else math.inf
     told = execution.progress
     teller = None if told is None else RoundTeller(told, model)
     threads = ThreadPoolExecutor(execution.workers) if execution.workers > 1 else nullcontext()
@@ -73,7 +78,7 @@ def run_soft(
             model,
             pool,
             pooled=bool(settings.stationary),
-            enough=enough,
+            enough=enough_for(model, settings),
             progress=None if teller is None else teller.progress,
         )
         ask = partial(_ask, data_seed=model.data_seed, pool=teams)
@@ -98,6 +103,13 @@ def run_soft(
         guarantee = certified(guarantee, settings, proof, length=float(criterion.rows))
     needed = None if times is None else float(times) * model.ledger.samples
     return make_run(settings, rule, now, guarantee, SoftDetails(now.choice, verdict, now.drift, needed))
+
+
+def enough_for(model: Any, settings: Settings) -> float:
+    """Return how many samples of a row of a model are enough, under resolved settings; see ``enough_samples``."""
+    rows = (model.n_states - len(getattr(model, "known", ()))) * model.n_actions
+    steps = 1 if settings.stationary else criterion_of(model).rows
+    return enough_samples(rows * steps, settings.delta, settings.min_probability)
 
 
 def _ask(now: TeamRound, name: str, numbers: range, *, data_seed: int, pool: ThreadPoolExecutor | None) -> Answers:
@@ -159,7 +171,7 @@ def promise(settings: Settings, choice: Choice, verdict: Verdict, drift: str, *,
     of = f"{verdict.content} of {verdict.teams} simulated data sets"
     if verdict.good:
         quality = Promise("rehearsed", settings.delta, f"in {of}")
-    elif verdict.held_out > 0.7:
+    elif verdict.held_out > HELD_OUT:
         lost = f"what half of the data choose loses {verdict.held_out:.2g} times what may be lost, by the other half"
         quality = Promise("none", 1.0, lost)
     else:
