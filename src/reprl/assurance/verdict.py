@@ -15,7 +15,7 @@ from reprl.mdp.model import evaluate, from_start, one_hot, solve
 from reprl.randomness import DataStream
 from reprl.rule.bound import SoftRule
 from reprl.rule.draws import Draws
-from reprl.rule.soft import LAST, LEAST_GAIN, Asked, Choice, apply_rule, lost, make_room
+from reprl.rule.soft import LAST, Asked, Choice, allow, apply_rule, lost, make_room
 
 LOSS, HELD_OUT = 0.95, 0.7
 """Share of the allowed loss that the policy may lose in the run's own estimate, and held out."""
@@ -260,6 +260,6 @@ def _beats(
         for play in (best, mine, asked.baseline):
             evaluate(other, play, values)
             worth.append(from_start(other, values))
-        least = asked.epsilon + asked.share * max(worth[0] - worth[2], LEAST_GAIN * model.length)
+        least = allow(asked.epsilon, asked.share, worth[0] - worth[2], model.length)
         total += worth[0] - worth[1] > least
     return total / times

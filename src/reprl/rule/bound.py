@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from reprl.mdp.model import Model, evaluate, from_start, occupancy, one_hot, solve
 from reprl.randomness import SharedKey
 from reprl.rule.draws import Draws, draw
-from reprl.rule.soft import LAST, LEAST_GAIN, Asked, Choice, add_up, apply_rule, make_room, soften, temperature
+from reprl.rule.soft import LAST, Asked, Choice, add_up, allow, apply_rule, make_room, soften, temperature
 
 
 class SoftRule(NamedTuple):
@@ -84,7 +84,7 @@ class SoftRule(NamedTuple):
         gain = -from_start(model, room.values)
         solve(model, room.values, room.gaps)
         gain += from_start(model, room.values)
-        allowed = self.asked.epsilon + self.asked.share * max(gain, LEAST_GAIN * model.length)
+        allowed = allow(self.asked.epsilon, self.asked.share, gain, model.length)
         heat = temperature(allowed, self.draws.shift, model.length, 0)
         soften(model, heat, False, room.play, room.values, room.part)
         return room.play

@@ -120,7 +120,7 @@ def apply_rule(
     top = from_start(model, room.values)
     best = crossed if halves.shape[0] > 0 else top
     length = 1.0 / (1.0 - model.gamma) if model.gamma else float(model.allowed.shape[0])
-    allowed = asked.epsilon + asked.share * max(best - base, LEAST_GAIN * length)
+    allowed = allow(asked.epsilon, asked.share, best - base, length)
     softened = 0
     for level in range(draws.groups.shape[0]):
         group = draws.groups[level]
@@ -142,6 +142,12 @@ def apply_rule(
     choose(room.gaps, (0, policy.shape[0]), asked.order, draws.last, allowed / length, policy)
     value = top - lost(model, room.gaps, policy, room.mass)
     return Choice(best, value, base, allowed, draws.groups.shape[0] - 1, LAST, softened)
+
+
+@njit(cache=True, _nrt=False)
+def allow(epsilon: float, share: float, gain: float, length: float) -> float:
+    """Return ε(M) where the best policy earns so much more than the baseline."""
+    return float(epsilon + share * max(gain, LEAST_GAIN * length))
 
 
 @njit(cache=True, _nrt=False)
